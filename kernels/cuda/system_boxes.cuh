@@ -19,6 +19,28 @@ __device__ __forceinline__ double power_of_two(int exponent) {
     return power;
 }
 
+// Half the distance of the numbers around 1.
+template <class Real>
+__device__ __forceinline__ double unit_roundoff();
+template <>
+__device__ __forceinline__ double unit_roundoff<float>() { return power_of_two(-24); }
+template <>
+__device__ __forceinline__ double unit_roundoff<double>() { return power_of_two(-53); }
+
+__device__ __forceinline__ float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+__device__ __forceinline__ double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
+__device__ __forceinline__ float root(float x) { return __fsqrt_rn(x); }
+__device__ __forceinline__ double root(double x) { return __dsqrt_rn(x); }
+__device__ __forceinline__ float smaller(float a, float b) { return fminf(a, b); }
+__device__ __forceinline__ double smaller(double a, double b) { return fmin(a, b); }
+
+template <class Real>
+__device__ __forceinline__ Real largest();
+template <>
+__device__ __forceinline__ float largest<float>() { return 3.40282347e38f; }
+template <>
+__device__ __forceinline__ double largest<double>() { return 1.7976931348623157e308; }
+
 struct Vector {
     double x, y, z;
 };
@@ -74,22 +96,28 @@ __device__ __forceinline__ bool is_finite(double x) { return x - x == 0.0; }
 // The dual vectors of those that are not zero, in what they span; false where these nearly lie in
 // one plane or line.
 __device__ __forceinline__ bool invert(SystemBox& box) {
-    int axes[3], count = 0;
+    // Loops over axes are unrolled, so that nothing of this goes to local memory.
+    int count = 0;
+    Vector units[3], dual[3];
     for (int k = 0; k < 3; k++) {
-        box.inverse[k] = {0.0, 0.0, 0.0};
-        box.shares[k] = box.lengths[k] > 0.0 ? 1.0 / box.lengths[k] : 0.0;
-        box.norms[k] = 0.0;
-        if (box.lengths[k] > 0.0) axes[count++] = k;
+        const bool is_periodic = box.lengths[k] > 0.0;
+        box.shares[k] = is_periodic ? 1.0 / box.lengths[k] : 0.0;
+        units[k] = times(box.vectors[k], box.shares[k]);
+        dual[k] = {0.0, 0.0, 0.0};
+        count += is_periodic;
     }
-    Vector units[3];
-    for (int n = 0; n < count; n++) units[n] = times(box.vectors[axes[n]], box.shares[axes[n]]);
-    Vector dual[3];
-    if (count == 1) dual[0] = units[0];
+    if (count == 1) {
+        for (int k = 0; k < 3; k++) dual[k] = units[k];
+    }
     if (count == 2) {
-        const Vector plane = cross(units[0], units[1]);
-        const double share = 1.0 / dot(plane, plane);
-        dual[0] = times(cross(units[1], plane), share);
-        dual[1] = times(cross(plane, units[0]), share);
+        for (int k = 0; k < 3; k++) {
+            const int a = (k + 1) % 3, b = (k + 2) % 3;
+            if (box.lengths[k] > 0.0) continue;
+            const Vector plane = cross(units[a], units[b]);
+            const double share = 1.0 / dot(plane, plane);
+            dual[a] = times(cross(units[b], plane), share);
+            dual[b] = times(cross(plane, units[a]), share);
+        }
     }
     if (count == 3) {
         const Vector first = cross(units[1], units[2]);
@@ -99,20 +127,22 @@ __device__ __forceinline__ bool invert(SystemBox& box) {
         dual[2] = times(cross(units[0], units[1]), volume);
     }
     box.drift = power_of_two(-51);
-    for (int n = 0; n < count; n++) {
-        const double stretch = length_of(dual[n]);
+    bool is_good = true;
+    for (int k = 0; k < 3; k++) {
+        const double stretch = length_of(dual[k]);
         // NaN is not at most anything.
-        if (!(stretch <= MAX_STRETCH)) return false;
-        box.inverse[axes[n]] = times(dual[n], box.shares[axes[n]]);
-        box.norms[axes[n]] = stretch * box.shares[axes[n]];
-        for (int m = 0; m < count; m++) {
-            const double exact = n == m ? 1.0 : 0.0;
-            const double found = dot(box.inverse[axes[n]], box.vectors[axes[m]]);
-            const double error = fabs(found - exact) * box.lengths[axes[n]] * box.shares[axes[m]];
+        if (!(stretch <= MAX_STRETCH)) is_good = false;
+        box.inverse[k] = times(dual[k], box.shares[k]);
+        box.norms[k] = stretch * box.shares[k];
+        for (int m = 0; m < 3; m++) {
+            if (!(box.lengths[k] > 0.0 && box.lengths[m] > 0.0)) continue;
+            const double exact = k == m ? 1.0 : 0.0;
+            const double found = dot(box.inverse[k], box.vectors[m]);
+            const double error = fabs(found - exact) * box.lengths[k] * box.shares[m];
             box.drift = fmax(box.drift, error + stretch * power_of_two(-50));
         }
     }
-    return true;
+    return is_good;
 }
 
 // Radius and cell of a system; false where one of them cannot be used.

@@ -4,9 +4,9 @@
 typedef NF_REAL Real;
 
 // Checks offsets, radii and cells, and makes the boxes of all systems.
-extern "C" __global__ void __launch_bounds__(nf::GRID_THREADS)
+extern "C" __global__ void __launch_bounds__(nf::SYSTEMS_A_BLOCK)
 systems_prepare(const Systems systems) {
-    const u32 system = blockIdx.x * nf::GRID_THREADS + threadIdx.x;
+    const u32 system = blockIdx.x * nf::SYSTEMS_A_BLOCK + threadIdx.x;
     if (system < systems.count) prepare<Real>(systems, system);
 }
 

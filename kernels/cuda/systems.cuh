@@ -39,28 +39,6 @@ constexpr double MAX_CANDIDATES = 16777216.0;
 // Number of a target's own candidate where it lies behind all of a round of sources.
 constexpr int BEHIND = 0x7fffffff;
 
-// Half the distance of the numbers around 1.
-template <class Real>
-__device__ __forceinline__ double unit_roundoff();
-template <>
-__device__ __forceinline__ double unit_roundoff<float>() { return power_of_two(-24); }
-template <>
-__device__ __forceinline__ double unit_roundoff<double>() { return power_of_two(-53); }
-
-__device__ __forceinline__ float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
-__device__ __forceinline__ double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
-__device__ __forceinline__ float root(float x) { return __fsqrt_rn(x); }
-__device__ __forceinline__ double root(double x) { return __dsqrt_rn(x); }
-__device__ __forceinline__ float smaller(float a, float b) { return fminf(a, b); }
-__device__ __forceinline__ double smaller(double a, double b) { return fmin(a, b); }
-
-template <class Real>
-__device__ __forceinline__ Real largest();
-template <>
-__device__ __forceinline__ float largest<float>() { return 3.40282347e38f; }
-template <>
-__device__ __forceinline__ double largest<double>() { return 1.7976931348623157e308; }
-
 template <class Number>
 __device__ __forceinline__ Number smallest_of_warp(Number number) {
     for (int step = 16; step > 0; step /= 2) number = smaller(number, __shfl_xor_sync(~0u, number, step));
@@ -322,19 +300,31 @@ __device__ __forceinline__ void test(const Systems& systems, const Unit& unit, S
     const u32 words = (candidates + 31) / 32, groups = (unit.count + 31) / 32;
     const Real r2 = static_cast<Real>(shared.box.r2);
     for (u32 item = threadIdx.x / 32; item < words * groups; item += WARPS) {
-        const u32 word = item / groups, first = 32 * (item - word * groups);
+        const u32 word = item >> (groups - 1), first = 32 * (item & (groups - 1));
         const bool is_one = 32 * word + lane < candidates;
         const u32 c = min(32 * word + lane, candidates - 1), source = shared.source[c];
         const Real x = shared.position[0][source], y = shared.position[1][source], z = shared.position[2][source];
         const Real sx = shared.shift[0][c], sy = shared.shift[1][c], sz = shared.shift[2][c];
         const u32 targets = min(32u, unit.count - first);
         u32 mask = 0;
-#pragma unroll 4
-        for (u32 k = 0; k < targets; k++) {
-            const Spot<Real> target = shared.target[first + k];
-            const Real dx = (x - target.x) + sx, dy = (y - target.y) + sy, dz = (z - target.z) + sz;
-            const u32 hits = __ballot_sync(~0u, fused(dz, dz, fused(dy, dy, dx * dx)) <= r2 && is_one);
-            if (lane == k) mask = hits;
+        // Four at a time, so that loads and sums of one do not wait for the vote on another. What
+        // lies behind the last target is tested in vain: there is room for it, and its mask is not
+        // kept.
+#pragma unroll 1
+        for (u32 k = 0; k < targets; k += 4) {
+            const Spot<Real>* const at = shared.target + first + k;
+            Real squares[4];
+#pragma unroll
+            for (u32 n = 0; n < 4; n++) {
+                const Spot<Real> target = at[n];
+                const Real dx = (x - target.x) + sx, dy = (y - target.y) + sy, dz = (z - target.z) + sz;
+                squares[n] = fused(dz, dz, fused(dy, dy, dx * dx));
+            }
+#pragma unroll
+            for (u32 n = 0; n < 4; n++) {
+                const u32 hits = __ballot_sync(~0u, squares[n] <= r2 && is_one);
+                if (lane - k == n) mask = hits;
+            }
         }
         if (lane < targets) {
             const int self = shared.self[first + lane];

@@ -280,6 +280,43 @@ typedef uint32_t nf_reduce;
 #endif // __cplusplus
 
 /*
+ Quantities of pairs, to be added up: what is not asked for is not computed.
+ */
+enum nf_quantity
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /*
+   i, the point that has the neighbour.
+   */
+  NF_QUANTITY_TARGETS = 1,
+  /*
+   j, the neighbour.
+   */
+  NF_QUANTITY_SOURCES = 2,
+  /*
+   S, by how many box vectors the neighbour is moved.
+   */
+  NF_QUANTITY_IMAGES = 4,
+  /*
+   D, from the point to its neighbour, moved so.
+   */
+  NF_QUANTITY_DISPLACEMENTS = 8,
+  /*
+   d, the length of that.
+   */
+  NF_QUANTITY_DISTANCES = 16,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum nf_quantity nf_quantity;
+#else
+typedef uint32_t nf_quantity;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/*
  An engine whose points live on a GPU. Made by nf_device_engine_new().
  */
 typedef struct nf_device_engine nf_device_engine;
@@ -290,9 +327,19 @@ typedef struct nf_device_engine nf_device_engine;
 typedef struct nf_engine nf_engine;
 
 /*
+ Pairs and the memory that they are in, used again by later searches: nf_pairs_new().
+ */
+typedef struct nf_pairs nf_pairs;
+
+/*
  Lists that a query found; they stay as they are whatever becomes of the engine.
  */
 typedef struct nf_query nf_query;
+
+/*
+ A search of many systems at once: nf_systems_new().
+ */
+typedef struct nf_systems nf_systems;
 
 /*
  Some targets with all their neighbours, lent for one call of an nf_batch_function. Displacements
@@ -658,6 +705,117 @@ typedef struct {
    */
   uint64_t state;
 } nf_lists;
+
+/*
+ Pairs, viewed where the library keeps them, valid until their handle is next used for a search
+ or freed. Entry k of every array belongs to the same pair; pairs are in the order of `targets`.
+ Arrays that were not asked for are null.
+ */
+typedef struct {
+  /*
+   Number of points that have neighbours looked for.
+   */
+  size_t points;
+  /*
+   Number of pairs.
+   */
+  size_t pairs;
+  /*
+   The first pair of every point, and behind them the number of pairs.
+   */
+  const uint64_t *offsets;
+  /*
+   The point of every pair, and its neighbour.
+   */
+  const uint32_t *targets;
+  /*
+   By its index in the array that was searched.
+   */
+  const uint32_t *sources;
+  /*
+   Three counts a pair.
+   */
+  const int32_t *images;
+  /*
+   Three numbers a pair: float or double, as `precision` says.
+   */
+  const void *displacements;
+  /*
+   A number a pair, of the same type.
+   */
+  const void *distances;
+  /*
+   An nf_precision: that of the engine, or of the positions of systems.
+   */
+  uint32_t precision;
+} nf_pair_arrays;
+
+/*
+ Settings of a search of systems; nf_systems_options_init() sets all of them.
+ */
+typedef struct {
+  /*
+   Size of this structure as the program was compiled; set by nf_systems_options_init().
+   */
+  size_t struct_size;
+  /*
+   An nf_list_kind; full lists by default.
+   */
+  uint32_t lists;
+  /*
+   An nf_list_order; unspecified by default. Pairs of a point ascend by neighbour and image.
+   */
+  uint32_t order;
+  /*
+   Worker threads; 0, the default, for one per core.
+   */
+  uint32_t threads;
+  /*
+   "cpu", "gpu", "gpu:1"; null, the default, is the CPU, as are "auto" and "hybrid".
+   */
+  const char *device;
+} nf_systems_options;
+
+/*
+ Cells and radii of systems whose points lie behind each other in one array.
+ */
+typedef struct {
+  /*
+   Number of systems.
+   */
+  size_t systems;
+  /*
+   The first point of every system, and the number of points behind the last: `systems` + 1
+   numbers.
+   */
+  const int64_t *offsets;
+  /*
+   A radius of every system, or one for all.
+   */
+  const double *radii;
+  /*
+   1, or `systems`.
+   */
+  size_t radius_count;
+  /*
+   Nine numbers a cell, the rows being its vectors: of every system, or one for all. Vectors of
+   open axes are not read. Null where everything is open.
+   */
+  const double *cells;
+  /*
+   0, 1 or `systems`.
+   */
+  size_t cell_count;
+  /*
+   Three bytes a system, or three for all: 1 where it repeats along that vector. Null where
+   everything is open.
+   */
+  const uint8_t *periodic;
+  /*
+   0, 1 or `systems`.
+   */
+  size_t periodic_count;
+} nf_systems_input;
 
 #ifdef __cplusplus
 extern "C" {
@@ -1212,6 +1370,100 @@ nf_status nf_neighbors_csr(const nf_engine *engine,
  `options` is null or points to `size` writable bytes.
  */
 nf_status nf_options_init(nf_options *options, size_t size);
+
+/*
+ Makes a place for pairs, which searches fill; free it with nf_pairs_free().
+
+ # Safety
+ `pairs` points to a place for a handle.
+ */
+nf_status nf_pairs_new(nf_pairs **pairs);
+
+/*
+ Frees pairs; a null pointer is ignored.
+ */
+nf_status nf_pairs_free(nf_pairs *pairs);
+
+/*
+ The arrays of the last search; nothing is copied.
+
+ # Safety
+ `arrays` points to a structure.
+ */
+nf_status nf_pairs_arrays(const nf_pairs *pairs, nf_pair_arrays *arrays);
+
+/*
+ Finds the neighbours of every point of one set in another with the geometry of each pair.
+ `quantities` is a sum of nf_quantity. No lists are written or needed. Where it fails there are
+ no pairs.
+ */
+nf_status nf_pair_geometry(const nf_engine *engine,
+                           uint32_t targets,
+                           uint32_t sources,
+                           uint32_t quantities,
+                           nf_pairs *pairs);
+
+/*
+ Sets options to their defaults. Pass sizeof(nf_systems_options).
+
+ # Safety
+ `options` is null or points to `size` writable bytes.
+ */
+nf_status nf_systems_options_init(nf_systems_options *options, size_t size);
+
+/*
+ Makes a search of many systems; free it with nf_systems_free().
+
+ # Safety
+ `options` points to initialised options whose text ends with a NUL, `systems` to a place for a
+ handle.
+ */
+nf_status nf_systems_new(const nf_systems_options *options, nf_systems **systems);
+
+/*
+ Frees a search of systems; a null pointer is ignored.
+ */
+nf_status nf_systems_free(nf_systems *systems);
+
+/*
+ Copies the text of the last failure on this search, as nf_engine_error() does.
+
+ # Safety
+ `buffer` is null or points to `capacity` bytes, `needed` is null or points to a size.
+ */
+nf_status nf_systems_error(const nf_systems *systems,
+                           char *buffer,
+                           size_t capacity,
+                           size_t *needed);
+
+/*
+ Finds the pairs of all systems within their radii; there are none between systems. `positions`
+ has three numbers for each of `points` points, one behind the other. `quantities` is a sum of
+ nf_quantity; targets and sources are places in the whole array. The text of a failure names the
+ system; there are no pairs then.
+
+ # Safety
+ `positions` points to `points` points, `input` to a structure whose arrays are there.
+ */
+nf_status nf_systems_neighbors_f32(nf_systems *systems,
+                                   const float *positions,
+                                   size_t points,
+                                   const nf_systems_input *input,
+                                   uint32_t quantities,
+                                   nf_pairs *pairs);
+
+/*
+ The same in double precision.
+
+ # Safety
+ As for nf_systems_neighbors_f32().
+ */
+nf_status nf_systems_neighbors_f64(nf_systems *systems,
+                                   const double *positions,
+                                   size_t points,
+                                   const nf_systems_input *input,
+                                   uint32_t quantities,
+                                   nf_pairs *pairs);
 
 /*
  Finds the neighbours in a set of positions that are not points; free what is found with

@@ -14,6 +14,7 @@
 
 #include "nearfield.h"
 #include "nearfield/basics.hpp"
+#include "nearfield/pairs.hpp"
 
 #include <array>
 #include <cmath>
@@ -485,6 +486,13 @@ public:
     }
 
     result<csr> to_csr(std::uint32_t set) const { return to_csr(set, set); }
+
+    /* Pairs of two sets with their geometry; `quantities` is a sum of nf_quantity. */
+    result<void> pair_geometry(std::uint32_t targets, std::uint32_t sources,
+                               std::uint32_t quantities, pairs &found) const {
+        return Policy::done(
+            nf_pair_geometry(handle_, targets, sources, quantities, found.handle()));
+    }
 
     /* Any number of threads may do this at the same time. */
     template <class T> result<query_result> query(positions<T> at, std::uint32_t sources) const {

@@ -7,8 +7,10 @@ use crate::{
     filters::{self, Targets},
     lists::room,
     neighbors::PyNeighbors,
+    pairs::Wanted,
     points::{Points, Room, field, values, whole_numbers},
     settings::{Settings, rule_named},
+    systems::geometry,
 };
 use nearfield::{
     Engine, NeighborLists, PointSetId, Precision,
@@ -16,7 +18,7 @@ use nearfield::{
     lists::QueryScratch,
 };
 use numpy::{IntoPyArray, PyArray1};
-use pyo3::{exceptions::PyValueError, ffi, prelude::*};
+use pyo3::{exceptions::PyValueError, ffi, prelude::*, types::PyTuple};
 use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError, RwLock},
@@ -45,8 +47,8 @@ const REMEMBERED: usize = 8;
 /// every point, nearest first, at equal distances the smaller index. threads: 0 for one per core.
 /// memory_limit: bytes that lists may take.
 ///
-/// Cut-offs, exclusions, chosen targets and k are for the CPU: a named GPU refuses them. They hold
-/// for lists, counts and sums; query() knows k alone.
+/// Cut-offs, exclusions, chosen targets and k hold for lists, counts and sums; query() knows k
+/// alone. "hybrid" and "auto" leave these jobs to the CPU, and radii to the CPU alone.
 ///
 /// Points are an array of shape (n, 3) or (n, 2) of float32 or float64. Whole numbers, nested lists
 /// and tensors on the host serve too: whole numbers and lists take the engine's precision.
@@ -392,6 +394,29 @@ impl PyEngine {
             let held = ([targets, sources], lists.clone_ref(py));
             self.held().current.push(held);
             Ok(lists)
+        })
+    }
+
+    /// All pairs of points of one set with neighbours in another, by default in the set itself,
+    /// with their geometry: a tuple with an array for every letter of quantities, in the order of
+    /// the letters, as SystemSearch.neighbors() describes them; "i" and "j" are numbers of points
+    /// in their sets. They are found anew by every call. Pairs are in the order of i, those of a
+    /// point in the order of lists.
+    ///
+    /// >>> i, j, D = engine.pair_geometry("ijD", index="int64")
+    #[pyo3(signature = (quantities=None, targets=0, sources=None, *, index="int32"))]
+    fn pair_geometry<'py>(
+        &self,
+        py: Python<'py>,
+        quantities: Option<&Bound<'py, PyAny>>,
+        targets: usize,
+        sources: Option<usize>,
+        index: &str,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let wanted = Wanted::of(quantities, index)?;
+        let sets = [self.set(targets)?, self.set(sources.unwrap_or(targets))?];
+        read(&self.state, |state| {
+            geometry(py, &state.engine, sets, self.precision, &wanted)
         })
     }
 

@@ -15,8 +15,10 @@ mod filters;
 mod lists;
 mod neighbors;
 mod one_call;
+mod pairs;
 mod points;
 mod settings;
+mod systems;
 
 /// The compiled part of the package `nearfield`.
 #[pyo3::pymodule]
@@ -25,7 +27,8 @@ mod _nearfield {
 
     #[pymodule_export]
     use crate::device::{
-        PyDeviceArray, PyDeviceEngine, PyDeviceNeighbors, PyDevicePairs, check_apart, check_points,
+        PyDeviceArray, PyDeviceEngine, PyDeviceNeighbors, PyDevicePairs, PyDeviceSystemSearch,
+        check_apart, check_points,
     };
     #[pymodule_export]
     use crate::engine::PyEngine;
@@ -33,6 +36,8 @@ mod _nearfield {
     use crate::neighbors::PyNeighbors;
     #[pymodule_export]
     use crate::one_call::neighbors;
+    #[pymodule_export]
+    use crate::systems::{PySystemSearch, edges};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

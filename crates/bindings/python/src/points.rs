@@ -138,6 +138,28 @@ impl<'py> Points<'py> {
     }
 }
 
+/// Points of three coordinates each, copied.
+pub(crate) enum Rows<'a> {
+    Single(&'a [[f32; 3]]),
+    Double(&'a [[f64; 3]]),
+}
+
+impl Points<'_> {
+    /// Copies points of three coordinates to `room`.
+    pub(crate) fn rows<'a>(&self, room: &'a mut Room, threads: usize) -> PyResult<Rows<'a>> {
+        if self.are_flat() {
+            return Err(PyValueError::new_err(
+                "points of systems must have the shape (n, 3), not (n, 2): give 0 for z",
+            ));
+        }
+        self.copied(room, threads)?;
+        Ok(match self.precision {
+            Precision::Single => Rows::Single(room.single.as_chunks().0),
+            Precision::Double => Rows::Double(room.double.as_chunks().0),
+        })
+    }
+}
+
 /// A copy of the values of a field in single precision, which kernels compute in. An engine in
 /// double precision takes float64 too, and rounds it; numbers that float32 cannot hold are refused.
 pub(crate) fn field(

@@ -68,6 +68,7 @@ pub(crate) fn rule_named(name: &str) -> PyResult<RadiusRule> {
     })
 }
 
-fn unreadable(error: impl std::fmt::Display) -> PyErr {
+/// A text that is not a device.
+pub(crate) fn unreadable(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }

@@ -96,7 +96,8 @@ class Block:
 
 
 def by_dlpack(block):
-    dtype = {"float32": (2, 32, 1), "uint32": (1, 32, 1)}[block.dtype.name]
+    codes = {"float": 2, "uint": 1, "int": 0}
+    dtype = (codes[block.dtype.name.rstrip("0123456789")], 8 * block.dtype.itemsize, 1)
     return ByDLPack(block.pointer, block.shape, dtype, owner=block)
 
 
@@ -176,6 +177,31 @@ def repeated(engine, work):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("box", [None, (1.0, 0.0, 1.0), TILTED])
+def test_free_positions_have_the_neighbours_that_the_cpu_finds(cuda, protocol, box):
+    points, radius = cloud(), 0.1
+    engine = nearfield.DeviceEngine(radius, box=box, half=True)
+    set = engine.add_points(protocol(Block(cuda, points)))
+    reference = on_cpu([points], radius, box=box)
+    before = None
+    for seed in range(3):
+        probes = cloud(500 + 100 * seed, 7 + seed)
+        lists, _ = repeated(engine, lambda: engine.query(protocol(Block(cuda, probes)), set))
+        assert sets(lists) == expected(reference.query(probes))
+        assert len(lists) == len(probes)
+        if before is not None:
+            with pytest.raises(RuntimeError):
+                before.count.copy_to_host()
+        before = lists
+    assert len(engine) == 2
+    with pytest.raises(IndexError, match="no point set 5"):
+        engine.query(protocol(Block(cuda, points)), 5)
+    with pytest.raises(ValueError, match="positions"):
+        engine.query(protocol(Block(cuda, points[:, 0].copy())))
+    assert engine.finish()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("own_stream", [False, True])
 @pytest.mark.parametrize("box", [None, (1.0, 0.0, 1.0), TILTED])
 def test_lists_counts_and_density_are_those_of_the_cpu(cuda, stream, protocol, own_stream, box):
@@ -205,6 +231,38 @@ def test_lists_counts_and_density_are_those_of_the_cpu(cuda, stream, protocol, o
     there = density.__cuda_array_interface__
     assert there["version"] == 3 and there["stream"] == engine.stream
     assert np.array_equal(cuda.read(there["data"][0], there["shape"], there["typestr"]), on_host)
+
+
+def test_filters_and_radii_are_those_of_the_cpu(cuda):
+    points, radius = cloud(2000), 0.15
+    random = np.random.default_rng(7)
+    types, molecules = random.integers(0, 2, 2000), np.arange(2000) // 3
+    bonds = np.stack([np.arange(1999), np.arange(1, 2000)], axis=1)
+    mask, radii = random.random(2000) < 0.3, random.uniform(0.05, radius, 2000)
+    cutoffs = [[radius, 0.1], [0.1, 0.0]]
+    for settings, give in [
+        ({"cutoffs": cutoffs}, [("set_types", types), ("set_molecules", molecules)]),
+        ({"cutoffs": cutoffs, "k": 5}, [("set_types", types), ("set_exclusions", bonds)]),
+        ({"rule": "gather"}, [("set_radii", radii), ("set_targets", mask)]),
+        ({"rule": "symmetric", "k": 3}, [("set_radii", radii), ("set_targets", [5, 7])]),
+    ]:
+        on_gpu = nearfield.DeviceEngine(radius, box=(1.0, 0.0, 1.0), **settings)
+        on_gpu.add_points(by_interface(Block(cuda, points)))
+        reference = on_cpu([points], radius, box=(1.0, 0.0, 1.0), **settings)
+        for name, data in give:
+            getattr(on_gpu, name)(0, data)
+            getattr(reference, name)(0, data)
+        (lists, count), _ = repeated(
+            on_gpu, lambda: (on_gpu.neighbors(), on_gpu.count_neighbors())
+        )
+        assert sets(lists) == expected(reference.neighbors())
+        assert np.array_equal(count.copy_to_host(), reference.count_neighbors())
+        on_gpu.set_targets(0, None)
+        on_gpu.clear_exclusions(0)
+        reference.set_targets(0, None)
+        reference.clear_exclusions(0)
+        lists, _ = repeated(on_gpu, on_gpu.neighbors)
+        assert sets(lists) == expected(reference.neighbors())
 
 
 QUANTITIES = ["targets", "images", "shifts", "displacements", "squares", "distances"]
@@ -259,6 +317,8 @@ def test_other_quantities_take_the_place_of_the_first(cuda):
     for wrong in ([], ["speed"]):
         with pytest.raises(ValueError):
             engine.pair_geometry(wrong)
+    by_letters, _ = repeated(engine, lambda: engine.pair_geometry("jd"))
+    assert by_letters.distances is not None and by_letters.squares is None
     none = nearfield.DeviceEngine(0.1)
     none.add_points(by_dlpack(Block(cuda, np.zeros((0, 3), np.float32))))
     empty, _ = repeated(none, lambda: none.pair_geometry(QUANTITIES))
@@ -679,3 +739,86 @@ def test_cupy_takes_and_gives(cuda):
     for take in (cupy.from_dlpack, cupy.asarray):
         count = take(lists.count)
         assert np.array_equal(cupy.asnumpy(count), on_cpu([points], 0.1).count_neighbors())
+
+
+def test_systems_of_the_host_are_searched_as_on_the_cpu(cuda):
+    random = np.random.default_rng(11)
+    ptr = np.concatenate([[0], np.cumsum(random.integers(0, 90, 40))])
+    cells = np.eye(3) * 3.5 + random.uniform(-0.7, 0.7, (40, 3, 3))
+    pbc = random.random((40, 3)) < 0.6
+    for dtype, index in ((np.float32, "int32"), (np.float64, "int64")):
+        points = random.uniform(-1, 4, (ptr[-1], 3)).astype(dtype)
+        expected, found = (
+            nearfield.edges(
+                points, 1.6, "ijPSdD", batch_ptr=ptr, cell=cells, pbc=pbc, sorted=True,
+                device=device, index=index,
+            )
+            for device in ("cpu", "gpu")
+        )
+        assert len(found[0]) > 1000
+        for one, other in zip(found, expected):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)
+
+
+def test_geometry_of_the_host_is_that_of_the_cpu(cuda):
+    points = cloud()
+    expected, found = (
+        nearfield.edges(points, 0.1, box=(1, 1, 0), sorted=True, device=device)
+        for device in ("cpu", "gpu")
+    )
+    for one, other in zip(found, expected):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_systems_on_the_gpu_stay_there_and_are_those_of_the_host(cuda):
+    random = np.random.default_rng(12)
+    for precision, dtype, index in (("f32", np.float32, "int32"), ("f64", np.float64, "int64")):
+        search = nearfield.DeviceSystemSearch(precision=precision, index=index)
+        old = None
+        for systems in (5, 60):
+            ptr = np.concatenate([[0], np.cumsum(random.integers(0, 70, systems))])
+            cells = np.eye(3) * 3.5 + random.uniform(-0.7, 0.7, (systems, 3, 3))
+            radii = random.uniform(1.0, 1.8, systems)
+            points = random.uniform(-1, 4, (ptr[-1], 3)).astype(dtype)
+            there, ptr_there = by_dlpack(Block(cuda, points)), by_interface(Block(cuda, ptr))
+            expected = nearfield.edges(
+                points, radii, batch_ptr=ptr, cell=cells, pbc=True, sorted=True, index=index
+            )
+            on_gpu = [by_dlpack(Block(cuda, of)) for of in (radii, cells)]
+            for radius, cell in ((radii, cells), on_gpu):
+                found = search.neighbors(there, radius, ptr_there, cell=cell, pbc=True)
+                assert len(found[0]) > 100
+                for one, other in zip(found, expected):
+                    assert one.dtype == other.dtype and one.shape == other.shape
+                    np.testing.assert_array_equal(one.copy_to_host(), other)
+                if old is not None:
+                    with pytest.raises(RuntimeError, match="out of date"):
+                        old.copy_to_host()
+                old = found[0]
+        (only,) = search.neighbors(there, 1.2, ptr_there, quantities="d")
+        assert (only.copy_to_host() <= 1.2).all()
+        assert search.neighbors(there, 1.2, ptr_there, quantities="") == ()
+
+
+def test_systems_on_the_gpu_that_cannot_be_searched_are_named(cuda):
+    search = nearfield.DeviceSystemSearch()
+    points = np.zeros((6, 3), np.float32)
+    points[4, 1] = np.nan
+    there = by_dlpack(Block(cuda, points))
+    ptr = by_dlpack(Block(cuda, np.array([0, 3, 6])))
+    with pytest.raises(ValueError, match="system 1: point 4 has y"):
+        search.neighbors(there, 1.0, ptr)
+    with pytest.raises(ValueError, match="pbc"):
+        search.neighbors(there, 1.0, ptr, cell=np.eye(3))
+    with pytest.raises(TypeError, match="batch_ptr must be of type int64"):
+        search.neighbors(there, 1.0, by_dlpack(Block(cuda, np.array([0, 6], np.float32))))
+    with pytest.raises(TypeError, match="points must be of type float32, not float64"):
+        search.neighbors(by_dlpack(Block(cuda, points.astype(float))), 1.0, ptr)
+    with pytest.raises(ValueError, match="instead of"):
+        search.neighbors(there, 1.0, ptr, quantities="P")
+    with pytest.raises(ValueError):
+        nearfield.DeviceSystemSearch(precision="f16")
+    # It is of use afterwards.
+    whole = by_dlpack(Block(cuda, np.zeros((6, 3), np.float32)))
+    assert len(search.neighbors(whole, 1.0, ptr)[0]) == 12

@@ -354,6 +354,12 @@ pub enum ErrorKind {
         /// The type.
         kind: &'static str,
     },
+    /// The geometry of pairs was written in the other precision.
+    #[error("the geometry of pairs is in {found} precision: ask for its numbers as they are")]
+    GeometryPrecision {
+        /// "single" or "double".
+        found: &'static str,
+    },
     /// The worker threads could not be started.
     #[error(
         "could not start {threads} worker threads: {reason}; ask for fewer, or for 0 to use all available cores"

@@ -88,10 +88,11 @@ pub use kernels::fields::{Fields, Output};
 pub use lists::{
     geometry::{NeighborPair, PairArrays, PairGeometry},
     joint::{JointLists, ShareOfLists},
-    measured::{ListRows, MeasuredLists},
+    measured::MeasuredLists,
     neighbor_lists::{ListOrder, NeighborLists},
     received::{CheckedLists, Inside},
     received_geometry::ReceivedPairs,
+    rows::ListRows,
     storage::{BorrowedBuffer, BufferProvider},
 };
 pub use pool::{CpuBackend, WorkerHandle};
@@ -106,6 +107,6 @@ pub use simd::level::SimdLevel;
 pub use stored::{layout::Coordinate, pairs::StoredPairs};
 pub use systems::{
     input::{SystemReal, Systems},
-    pairs::{ReceivedSystems, SystemPairs},
+    pairs::{PairColumns, ReceivedSystems, SystemPairs},
     quantities::{PairIndex, Quantities},
 };

@@ -64,6 +64,8 @@ nearfield_shared::constants! {
         /// Threads of a block that sums over all pairs.
         ALL_PAIRS_THREADS = 128;
 
+        /// Threads of a block that prepares systems: few, so that all multiprocessors have some.
+        SYSTEMS_A_BLOCK = 32;
         /// Threads of a block that searches a system.
         SYSTEM_THREADS = 128;
         /// Targets of such a block.

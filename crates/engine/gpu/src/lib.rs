@@ -87,10 +87,10 @@ pub use backend::{
     DeviceFilter, DeviceLattice, DeviceLists, DeviceNearest, DevicePairs, DeviceParts,
     DevicePointData, DevicePoints, DeviceResults, DeviceShare, DeviceSystems, FollowedPoints,
     GeometryQuantities, GpuBackend, HaloField, HaloResults, HaloScratch, HostExclusions, HostPairs,
-    HostPointData, HostSystems, LastPairs, ListedPairs, MAX_PARTS, PairArray, PairCall, PairFields,
-    PairOfPoints, PairQuantities, PairScratch, PairViews, PointsPerThread, PositionBounds,
-    SideOfFields, Skin, SlotsOfLists, SortOutcome, StagedField, StagedFields, StagedSides, Stamped,
-    SystemsOutcome, programs,
+    HostPointData, HostRows, HostSystems, LastPairs, ListPart, ListedPairs, MAX_PARTS, PairArray,
+    PairCall, PairFields, PairOfPoints, PairQuantities, PairScratch, PairViews, PointsPerThread,
+    PositionBounds, SideOfFields, Skin, SlotsOfLists, SortOutcome, StagedField, StagedFields,
+    StagedSides, Stamped, SystemsOutcome, programs,
 };
 pub use driver::{DeviceInfo, find_driver, open, visible};
 pub use error::{Error, ErrorKind, UnsafeFolder};

@@ -303,14 +303,14 @@ pub mod systems {
     //!   [`SystemSearchBuilder`], searches again and again. [`SystemsReport`] says where.
     //! * [`Systems`] borrows the arrays of all systems, and [`SystemReal`] is `f32` or `f64`.
     //! * [`SystemPairs`] has the results, of which [`Quantities`] says which are wanted, and
-    //!   [`PairIndex`] is `i32`, `i64` or `u32`.
+    //!   [`PairIndex`] is `i32`, `i64` or `u32`; [`PairColumns`] are its arrays, to keep.
     //!
     //! Cells may have any shape and handedness and be much smaller than the radius: every image
     //! within it is a pair of its own. Points need not lie in their cell, and vectors of open axes
     //! are not read, so they may be zero.
 
     pub use crate::engine::systems::{SystemSearch, SystemSearchBuilder, SystemsReport, neighbors};
-    pub use nearfield_cpu::{PairIndex, Quantities, SystemPairs, SystemReal, Systems};
+    pub use nearfield_cpu::{PairColumns, PairIndex, Quantities, SystemPairs, SystemReal, Systems};
 }
 
 /// The names that most programs need, for `use nearfield::prelude::*`.

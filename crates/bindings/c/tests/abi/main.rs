@@ -4,4 +4,5 @@
 mod filters;
 mod header;
 mod misuse;
+mod pairs;
 mod results;

@@ -3,6 +3,7 @@
 #include "common.hpp"
 
 #include <nearfield.hpp>
+#include <nearfield/systems.hpp>
 
 #include <array>
 #include <atomic>
@@ -123,6 +124,47 @@ int main() {
             expect(false, "exclusions that one point has alone are refused");
         } catch (const nearfield::error &error) {
             expect(error.status() == NF_STATUS_BAD_ARGUMENT, "with their status");
+        }
+    }
+
+    // Pairs with their geometry, of two sets and of many systems.
+    {
+        nearfield::engine row(nearfield::options(1.0).periodic(4, 0, 0).order(NF_LIST_ORDER_ASCENDING));
+        const auto atoms = row.add_points(std::vector<float>{0.25f, 0, 0, 3.75f, 0, 0});
+        nearfield::pairs found;
+        row.pair_geometry(atoms, atoms, NF_QUANTITY_TARGETS + NF_QUANTITY_IMAGES + NF_QUANTITY_DISPLACEMENTS,
+                          found);
+        expect(found.size() == 2 && found.targets()[1] == 1 && found.sources().empty(), "pairs");
+        expect(found.images()[0] == -1 && found.displacements<float>()[0] == -0.5f, "geometry");
+        expect(found.displacements<double>().empty(), "in the precision of the engine");
+
+        nf_systems_options options = nearfield::systems::defaults();
+        options.order = NF_LIST_ORDER_ASCENDING;
+        auto search = nearfield::systems::make(options);
+        const std::vector<double> at{0, 0, 0, 0, 0, 1.1, 0.25, 0, 0};
+        const std::vector<std::int64_t> offsets{0, 2, 3};
+        const std::vector<double> radii(5, 1.5);
+        const double cells[18] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+        const std::uint8_t periodic[6] = {0, 0, 0, 1, 0, 0};
+        nf_systems_input input = {};
+        input.systems = 2;
+        input.offsets = offsets.data();
+        input.radii = radii.data();
+        input.radius_count = 1;
+        input.cells = cells;
+        input.cell_count = 2;
+        input.periodic = periodic;
+        input.periodic_count = 2;
+        search.neighbors(nearfield::as_positions(at), input, 31, found);
+        expect(found.size() == 4 && found.sources()[0] == 1 && found.sources()[3] == 2, "systems");
+        expect(found.distances<double>()[0] == 1.1 && found.images()[6] == -1, "with geometry");
+        expect(found.offsets().size() == 4 && found.offsets()[2] == 2, "by points");
+        input.radius_count = 5;
+        try {
+            search.neighbors(nearfield::as_positions(at), input, 31, found);
+            expect(false, "arrays that do not fit each other are refused");
+        } catch (const nearfield::error &error) {
+            expect(error.status() == NF_STATUS_BAD_ARGUMENT && found.size() == 0, "with none found");
         }
     }
 

@@ -11,6 +11,9 @@ matscipy); only a point itself is left out. Half lists hold the pair of i < j in
 Coordinates of type float32 are searched in single, of type float64, whole numbers and lists in double
 precision.
 
+``edges`` returns pairs with displacements, distances and images as arrays, also those of many systems
+at once (``SystemSearch`` to search again and again).
+
 Arrays that are on a GPU stay there with ``DeviceEngine``.
 """
 
@@ -21,7 +24,10 @@ from ._nearfield import (
     Engine,
     Neighbors,
     DeviceEngine,
+    DeviceSystemSearch,
+    SystemSearch,
     __version__,
+    edges,
     neighbors,
 )
 
@@ -32,6 +38,9 @@ __all__ = [
     "Engine",
     "Neighbors",
     "DeviceEngine",
+    "DeviceSystemSearch",
+    "SystemSearch",
+    "edges",
     "neighbors",
     "__version__",
 ]

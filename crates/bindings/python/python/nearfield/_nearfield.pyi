@@ -14,6 +14,12 @@ Points = ArrayLike
 # Whose radius decides.
 Rule = Literal["uniform", "gather", "scatter", "symmetric"]
 
+# Letters of i, j, P, S, d and D, or letters or names in a sequence.
+Quantities = Union[str, Sequence[str]]
+Index = Literal["int32", "int64"]
+# One for every letter.
+PairArrays = Tuple[NDArray[Any], ...]
+
 class SpeaksDLPack(Protocol):
     """An array on a GPU that is handed over by DLPack."""
 
@@ -101,6 +107,14 @@ class Engine:
     def query(
         self, positions: Points, sources: int = 0, *, radii: Optional[ArrayLike] = None
     ) -> Neighbors: ...
+    def pair_geometry(
+        self,
+        quantities: Optional[Quantities] = None,
+        targets: int = 0,
+        sources: Optional[int] = None,
+        *,
+        index: Index = "int32",
+    ) -> PairArrays: ...
     def count_neighbors(
         self, targets: int = 0, sources: Optional[int] = None
     ) -> NDArray[np.uint32]: ...
@@ -114,6 +128,27 @@ class Engine:
         dimensions: Optional[int] = None,
     ) -> NDArray[np.float32]: ...
     def z_sort(self, set: int = 0) -> NDArray[np.int64]: ...
+    def report(self) -> dict[str, Any]: ...
+
+class SystemSearch:
+    """Searches many systems at once, again and again: molecules or crystals, each with a cell of its
+    own and without pairs between them.
+    """
+
+    def __new__(
+        cls, *, device: str = "auto", half: bool = False, sorted: bool = False, threads: int = 0
+    ) -> "SystemSearch": ...
+    def neighbors(
+        self,
+        points: Points,
+        radius: Union[float, ArrayLike],
+        batch_ptr: ArrayLike,
+        *,
+        cell: Optional[ArrayLike] = None,
+        pbc: Optional[Union[Pbc, ArrayLike]] = None,
+        quantities: Optional[Quantities] = None,
+        index: Index = "int32",
+    ) -> PairArrays: ...
     def report(self) -> dict[str, Any]: ...
 
 class DeviceArray:
@@ -192,6 +227,9 @@ class DeviceEngine:
         stream: Optional[int] = None,
         half: bool = False,
         sorted: bool = False,
+        rule: Rule = "uniform",
+        cutoffs: Optional[ArrayLike] = None,
+        k: Optional[int] = None,
         subdivision: int = 0,
         within: Optional[Tuple[Sequence[float], Sequence[float]]] = None,
     ) -> "DeviceEngine": ...
@@ -203,13 +241,20 @@ class DeviceEngine:
     def stream(self) -> int: ...
     def add_points(self, points: OnDevice) -> int: ...
     def update(self, set: int, points: OnDevice) -> None: ...
+    def set_radii(self, set: int, radii: ArrayLike) -> None: ...
+    def set_types(self, set: int, types: ArrayLike) -> None: ...
+    def set_exclusions(self, set: int, pairs: ArrayLike) -> None: ...
+    def set_molecules(self, set: int, molecules: ArrayLike) -> None: ...
+    def clear_exclusions(self, set: int) -> None: ...
+    def set_targets(self, set: int, targets: Optional[ArrayLike]) -> None: ...
     def remove_set(self, set: int) -> None: ...
     def finish(self) -> bool: ...
     def points(self, set: int) -> int: ...
     def __len__(self) -> int: ...
     def neighbors(self, targets: int = 0, sources: Optional[int] = None) -> DeviceNeighbors: ...
+    def query(self, positions: OnDevice, set: int = 0) -> DeviceNeighbors: ...
     def pair_geometry(
-        self, quantities: Sequence[str], targets: int = 0, sources: Optional[int] = None
+        self, quantities: Quantities, targets: int = 0, sources: Optional[int] = None
     ) -> DevicePairs: ...
     def count_neighbors(
         self, targets: int = 0, sources: Optional[int] = None, *, out: Optional[Out] = None
@@ -244,6 +289,49 @@ class DeviceEngine:
     ) -> Out: ...
     def report(self) -> dict[str, Any]: ...
 
+class DeviceSystemSearch:
+    """Searches many systems whose arrays are on a GPU; results stay there."""
+
+    def __new__(
+        cls,
+        *,
+        gpu: int = 0,
+        stream: Optional[int] = None,
+        precision: Literal["f32", "f64"] = "f32",
+        index: Index = "int32",
+        half: bool = False,
+    ) -> "DeviceSystemSearch": ...
+    @property
+    def gpu(self) -> int: ...
+    @property
+    def stream(self) -> int: ...
+    def neighbors(
+        self,
+        points: OnDevice,
+        radius: Union[float, ArrayLike, OnDevice],
+        batch_ptr: OnDevice,
+        *,
+        cell: Optional[Union[ArrayLike, OnDevice]] = None,
+        pbc: Optional[Union[Pbc, ArrayLike]] = None,
+        quantities: Optional[Quantities] = None,
+    ) -> Tuple[DeviceArray, ...]: ...
+
+def edges(
+    points: Points,
+    radius: Union[float, ArrayLike],
+    quantities: Optional[Quantities] = None,
+    *,
+    batch_ptr: Optional[ArrayLike] = None,
+    box: Optional[Box] = None,
+    cell: Optional[ArrayLike] = None,
+    pbc: Optional[Union[Pbc, ArrayLike]] = None,
+    device: str = "auto",
+    half: bool = False,
+    sorted: bool = False,
+    strict: bool = False,
+    index: Index = "int32",
+    threads: int = 0,
+) -> PairArrays: ...
 def neighbors(
     points: Points,
     radius: float,

@@ -4,6 +4,7 @@ use super::{
     dlpack,
     fate::Fate,
     layout::{CUDA, DLDevice, Dtype, MAJOR},
+    search::SharedSystems,
     shared::SharedEngine,
     stream::{Current, KeptStream, Order, StreamNumber, failed},
 };
@@ -28,6 +29,7 @@ use std::{
 pub(crate) enum Memory {
     Owned(Owned),
     Engine(Arc<SharedEngine>),
+    Systems(Arc<SharedSystems>),
 }
 
 /// Memory of an array alone.
@@ -63,9 +65,9 @@ impl Drop for Owned {
 ///
 /// Results own their memory, which stays as long as anything made of them. The arrays of lists and
 /// of the geometry of pairs are memory of the engine, for reading: they are valid until one of the
-/// two sets is next updated, or other quantities of their pairs are asked for, and what other
-/// libraries made of them must not be used any longer either. The object itself raises RuntimeError
-/// then.
+/// two sets is next updated, or other quantities of their pairs are asked for, and those of a
+/// DeviceSystemSearch until its next search. What other libraries made of them must not be used any
+/// longer either. The object itself raises RuntimeError then.
 #[pyclass(name = "DeviceArray", module = "nearfield", frozen)]
 pub(crate) struct PyDeviceArray {
     pub(crate) memory: Arc<Memory>,
@@ -84,7 +86,7 @@ impl PyDeviceArray {
         self.tuple(py)
     }
 
-    /// As a numpy.dtype: float32, int32, uint32 or uint64.
+    /// As a numpy.dtype: float32, float64, int32, int64, uint32 or uint64.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("numpy")?
@@ -100,6 +102,8 @@ impl PyDeviceArray {
     fn copy_to_host<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let flat = match self.dtype {
             Dtype::F32 => self.values::<f32>(py)?.into_pyarray(py).into_any(),
+            Dtype::F64 => self.values::<f64>(py)?.into_pyarray(py).into_any(),
+            Dtype::I64 => self.values::<i64>(py)?.into_pyarray(py).into_any(),
             Dtype::I32 => self.values::<i32>(py)?.into_pyarray(py).into_any(),
             Dtype::U32 => self.values::<u32>(py)?.into_pyarray(py).into_any(),
             Dtype::U64 => self.values::<u64>(py)?.into_pyarray(py).into_any(),
@@ -220,10 +224,11 @@ impl PyDeviceArray {
     fn values<T: DeviceValue + Element + Default>(&self, py: Python<'_>) -> PyResult<Vec<T>> {
         let len = self.shape.iter().product();
         let copy = || {
-            // An engine that is locked does not write its memory again meanwhile.
+            // What is locked does not write its memory again meanwhile.
             let _locked = match &*self.memory {
-                Memory::Engine(engine) => Some(engine.lock()?),
-                Memory::Owned(_) => None,
+                Memory::Engine(engine) => (Some(engine.lock()?), None),
+                Memory::Systems(systems) => (None, Some(systems.lock()?)),
+                Memory::Owned(_) => (None, None),
             };
             self.fate.settled()?;
             let mut values = Vec::new();

@@ -14,9 +14,12 @@ use crate::{
     domain::{self, Axes},
     engine::{density_kernel, involving},
     errors::raise,
+    filters::{self, Targets},
+    points::{field, whole_numbers},
+    settings::rule_named,
 };
 use nearfield::{
-    ListKind, ListOrder, PointSetId, Reduce,
+    ListKind, ListOrder, PointSetId, Precision, Reduce,
     device::{DeviceEngine, DeviceField, DeviceKernel, Progress},
     kernels::Cuda,
 };
@@ -32,8 +35,8 @@ use std::{mem, sync::Arc};
 /// primary context, which must stay for as long as the engine and its arrays. half: lists hold
 /// every pair of a set once, i < j, in the list of i, and of the images of a point itself those
 /// with a lexicographically positive image vector. sorted: lists ascend, and pairs of one neighbour
-/// by their images. subdivision: cells per radius, 1 to 8; 0 chooses. within: a box ``(low, high)``
-/// that points are expected to stay in.
+/// by their images. rule, cutoffs, k: as for Engine. subdivision: cells per radius, 1 to 8; 0
+/// chooses. within: a box ``(low, high)`` that points are expected to stay in.
 ///
 /// An array is anything with ``__dlpack__`` or ``__cuda_array_interface__``, float32 unless said
 /// otherwise, contiguous and on this GPU. It is read by work that is only started: where others
@@ -59,7 +62,8 @@ pub(crate) struct PyDeviceEngine {
 impl PyDeviceEngine {
     #[new]
     #[pyo3(signature = (radius, *, r#box=None, cell=None, pbc=None, gpu=0, stream=None,
-                        half=false, sorted=false, subdivision=0, within=None))]
+                        half=false, sorted=false, rule="uniform", cutoffs=None, k=None,
+                        subdivision=0, within=None))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn new(
         py: Python<'_>,
@@ -71,6 +75,9 @@ impl PyDeviceEngine {
         stream: Option<i64>,
         half: bool,
         sorted: bool,
+        rule: &str,
+        cutoffs: Option<&Bound<'_, PyAny>>,
+        k: Option<i64>,
         subdivision: u32,
         within: Option<([f32; 3], [f32; 3])>,
     ) -> PyResult<Self> {
@@ -89,6 +96,13 @@ impl PyDeviceEngine {
         }
         if sorted {
             builder = builder.list_order(ListOrder::Ascending);
+        }
+        builder = builder.radii(rule_named(rule)?);
+        if let Some(cutoffs) = cutoffs {
+            builder = builder.cutoffs(&filters::cutoffs(cutoffs)?);
+        }
+        if let Some(k) = k {
+            builder = builder.nearest(filters::nearest(k)?);
         }
         if let Some((low, high)) = within {
             if !low.iter().chain(&high).all(|edge| edge.is_finite()) {
@@ -149,6 +163,60 @@ impl PyDeviceEngine {
         })
     }
 
+    /// Gives every point of a set a radius of its own, as Engine.set_radii() does, from an array of
+    /// the host.
+    fn set_radii(&self, py: Python<'_>, set: usize, radii: &Bound<'_, PyAny>) -> PyResult<()> {
+        let radii = field(radii, 1, "radii", Precision::Single)?;
+        self.change(py, set, move |engine, set| engine.set_radii(set, &radii))
+    }
+
+    /// Gives every point of a set a type, as Engine.set_types() does.
+    fn set_types(&self, py: Python<'_>, set: usize, types: &Bound<'_, PyAny>) -> PyResult<()> {
+        let types = whole_numbers(types, "types", 1)?;
+        self.change(py, set, move |engine, set| engine.set_types(set, &types))
+    }
+
+    /// Leaves out pairs of points of a set, as Engine.set_exclusions() does.
+    fn set_exclusions(&self, py: Python<'_>, set: usize, pairs: &Bound<'_, PyAny>) -> PyResult<()> {
+        let pairs = filters::pairs(pairs)?;
+        self.change(py, set, move |engine, set| {
+            engine.exclude_pairs(set, &pairs)
+        })
+    }
+
+    /// Leaves out pairs of points of the same molecule, as Engine.set_molecules() does.
+    fn set_molecules(
+        &self,
+        py: Python<'_>,
+        set: usize,
+        molecules: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let molecules = whole_numbers(molecules, "molecules", 1)?;
+        self.change(py, set, move |engine, set| {
+            engine.set_molecules(set, &molecules)
+        })
+    }
+
+    /// Leaves out no pair of a set any longer.
+    fn clear_exclusions(&self, py: Python<'_>, set: usize) -> PyResult<()> {
+        self.change(py, set, |engine, set| engine.clear_exclusions(set))
+    }
+
+    /// Searches for some points of a set only, as Engine.set_targets() does; None for all.
+    fn set_targets(
+        &self,
+        py: Python<'_>,
+        set: usize,
+        targets: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let targets = targets.map(|targets| Targets::of(targets, 1)).transpose()?;
+        self.change(py, set, move |engine, set| match &targets {
+            None => engine.clear_targets(set),
+            Some(Targets::Indices(indices)) => engine.set_targets(set, indices),
+            Some(Targets::Mask(mask)) => engine.set_target_mask(set, mask),
+        })
+    }
+
     /// Waits for the device. True when everything computed since the last call is valid; False when
     /// points had left their cells or lists their storage: there is room now, so compute again what
     /// was computed since then. Updates stand.
@@ -180,22 +248,38 @@ impl PyDeviceEngine {
         let arrays = self.shared.work(py, Vec::new(), |state, _| {
             state.lists(&self.shared, [targets, sources])
         })?;
-        let [start, count, indices] = arrays;
-        Ok(PyDeviceNeighbors {
-            start: Py::new(py, start)?,
-            count: Py::new(py, count)?,
-            indices: Py::new(py, indices)?,
-        })
+        PyDeviceNeighbors::of(py, arrays)
+    }
+
+    /// The points of a set near free positions, an array of shape (n, 3), float32, which is copied,
+    /// as arrays of the GPU that are valid until the next query or until the set is updated. Waits
+    /// for the device the first time.
+    ///
+    /// Lists are full, whatever the engine's are. Where finish() returns False, ask again. From the
+    /// first query on positions are a set of the engine's own, which len() counts.
+    #[pyo3(signature = (positions, set=0))]
+    fn query(
+        &self,
+        py: Python<'_>,
+        positions: &Bound<'_, PyAny>,
+        set: usize,
+    ) -> PyResult<PyDeviceNeighbors> {
+        let positions = self.shared.given(positions, "positions")?;
+        positions.points()?;
+        let arrays = self.shared.work(py, vec![positions], |state, given| {
+            state.query(&self.shared, &given[0], set)
+        })?;
+        PyDeviceNeighbors::of(py, arrays)
     }
 
     /// The neighbours of every point of one set in another, by default in the set itself, and
     /// numbers of every pair, as arrays of the GPU that are valid until one of the sets is updated
     /// or other quantities are asked for. Waits for the device the first time.
     ///
-    /// quantities: any of "targets", "images", "shifts", "displacements", "squares" and
-    /// "distances", which DevicePairs describes; only these are computed. Pairs of a half list are
-    /// seen from the point that has the list. finish() raises RuntimeError for images that have no
-    /// 32-bit numbers.
+    /// quantities: letters of "ijSdD" as for Engine.pair_geometry(), or a list of these, of their
+    /// names, "shifts" and "squares", which DevicePairs describes; only these are computed, and j
+    /// is always there. Pairs of a half list are seen from the point that has the list. finish()
+    /// raises RuntimeError for images that have no 32-bit numbers.
     #[pyo3(signature = (quantities, targets=0, sources=None))]
     fn pair_geometry(
         &self,
@@ -429,6 +513,20 @@ impl PyDeviceEngine {
 }
 
 impl PyDeviceEngine {
+    /// Changes a set, whose lists are then out of date.
+    fn change(
+        &self,
+        py: Python<'_>,
+        set: usize,
+        change: impl FnOnce(&mut DeviceEngine, PointSetId) -> Result<(), nearfield::Error> + Send,
+    ) -> PyResult<()> {
+        self.shared.work(py, Vec::new(), |state, _| {
+            state.retire(involving(set));
+            let set = state.set(set)?;
+            change(&mut state.engine, set).map_err(raise)
+        })
+    }
+
     /// The set with this number.
     fn set(&self, number: usize) -> PyResult<PointSetId> {
         self.shared.lock()?.set(number)

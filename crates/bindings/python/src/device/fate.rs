@@ -42,8 +42,8 @@ impl Fate {
     pub(crate) fn usable(&self) -> PyResult<()> {
         match self.0.load(Ordering::Acquire) {
             Self::GONE => Err(PyRuntimeError::new_err(
-                "the lists are out of date: a set was updated or other quantities were asked for \
-                 since, call neighbors() or pair_geometry() again",
+                "the lists are out of date: a set was updated, other quantities were asked for, or \
+                 other systems searched since; call neighbors() or pair_geometry() again",
             )),
             Self::REPEAT => Err(PyRuntimeError::new_err(
                 "the result is not valid, as finish() said: compute it again",

@@ -54,18 +54,29 @@ pub(crate) struct DLTensor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dtype {
     F32,
+    F64,
     I32,
+    I64,
     U32,
     U64,
 }
 
 impl Dtype {
-    pub(crate) const ALL: [Self; 4] = [Self::F32, Self::I32, Self::U32, Self::U64];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::F32,
+        Self::F64,
+        Self::I32,
+        Self::I64,
+        Self::U32,
+        Self::U64,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::F32 => "float32",
+            Self::F64 => "float64",
             Self::I32 => "int32",
+            Self::I64 => "int64",
             Self::U32 => "uint32",
             Self::U64 => "uint64",
         }
@@ -74,7 +85,9 @@ impl Dtype {
     pub(crate) fn typestr(self) -> &'static str {
         match self {
             Self::F32 => "<f4",
+            Self::F64 => "<f8",
             Self::I32 => "<i4",
+            Self::I64 => "<i8",
             Self::U32 => "<u4",
             Self::U64 => "<u8",
         }
@@ -83,15 +96,15 @@ impl Dtype {
     pub(crate) fn size(self) -> usize {
         match self {
             Self::F32 | Self::I32 | Self::U32 => 4,
-            Self::U64 => 8,
+            Self::F64 | Self::I64 | Self::U64 => 8,
         }
     }
 
     pub(crate) fn dlpack(self) -> DLDataType {
         DLDataType {
             code: match self {
-                Self::F32 => FLOAT,
-                Self::I32 => SIGNED,
+                Self::F32 | Self::F64 => FLOAT,
+                Self::I32 | Self::I64 => SIGNED,
                 Self::U32 | Self::U64 => UNSIGNED,
             },
             bits: 8 * self.size() as u8,
@@ -204,6 +217,16 @@ impl Layout {
     pub(crate) fn points(&self) -> Result<usize, ArrayError> {
         self.expect(Dtype::F32, |shape| matches!(shape, [_, 3]), "(n, 3)")?;
         Ok(self.shape[0])
+    }
+
+    /// Checks that the array holds values of this type and of a shape that is described.
+    pub(crate) fn suits(
+        &self,
+        dtype: Dtype,
+        fits: impl FnOnce(&[usize]) -> bool,
+        wanted: &str,
+    ) -> Result<(), ArrayError> {
+        self.expect(dtype, fits, wanted)
     }
 
     /// Checks that the array holds values of this type in this shape.

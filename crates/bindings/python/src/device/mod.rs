@@ -15,11 +15,14 @@ mod layout;
 mod neighbors;
 mod pairs;
 mod results;
+mod search;
 mod shared;
 mod stream;
+mod systems;
 
 pub(crate) use array::PyDeviceArray;
 pub(crate) use engine::PyDeviceEngine;
 pub(crate) use given::{check_apart, check_points};
 pub(crate) use neighbors::PyDeviceNeighbors;
 pub(crate) use pairs::PyDevicePairs;
+pub(crate) use systems::PyDeviceSystemSearch;

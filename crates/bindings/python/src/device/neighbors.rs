@@ -3,12 +3,13 @@
 use super::{
     array::{Memory, PyDeviceArray},
     fate::Fate,
+    given::GivenArray,
     layout::Dtype,
     shared::{SharedEngine, State},
     stream::KeptStream,
 };
-use crate::errors::raise;
-use nearfield::ErrorKind;
+use crate::{engine::involving, errors::raise};
+use nearfield::{ErrorKind, PointSetId};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -42,6 +43,18 @@ impl PyDeviceNeighbors {
     }
 }
 
+impl PyDeviceNeighbors {
+    /// The object that has start, count and entries of lists.
+    pub(super) fn of(py: Python<'_>, arrays: [PyDeviceArray; 3]) -> PyResult<Self> {
+        let [start, count, indices] = arrays;
+        Ok(Self {
+            start: Py::new(py, start)?,
+            count: Py::new(py, count)?,
+            indices: Py::new(py, indices)?,
+        })
+    }
+}
+
 impl State {
     /// Start, count and entries of the lists of a pair of sets, which are written now unless
     /// current ones exist.
@@ -64,6 +77,36 @@ impl State {
                 fate
             }
         };
+        self.views_of_lists(shared, [t, s], fate)
+    }
+
+    /// The neighbours of free positions in a set, in arrays that are valid until the next query.
+    pub(super) fn query(
+        &mut self,
+        shared: &Arc<SharedEngine>,
+        positions: &GivenArray,
+        sources: usize,
+    ) -> PyResult<[PyDeviceArray; 3]> {
+        let s = self.set(sources)?;
+        if let Some(before) = self.queries {
+            self.retire(involving(before));
+        }
+        let positions = positions.lend(self.engine.stream());
+        let queried = self.engine.query(&positions.as_view(), s).map_err(raise)?;
+        let number = queried.number() as usize;
+        self.queries = Some(number);
+        let fate = self.new_fate();
+        self.lists.push(([number, sources], fate.clone()));
+        self.views_of_lists(shared, [queried, s], fate)
+    }
+
+    /// The lists that were written for a pair of sets.
+    fn views_of_lists(
+        &self,
+        shared: &Arc<SharedEngine>,
+        [t, s]: [PointSetId; 2],
+        fate: Arc<Fate>,
+    ) -> PyResult<[PyDeviceArray; 3]> {
         let stream = self.engine.stream();
         let found = match self.engine.neighbors(t, s) {
             Ok(found) => found,

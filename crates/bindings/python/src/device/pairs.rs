@@ -7,16 +7,12 @@ use super::{
     shared::{SharedEngine, State},
     stream::KeptStream,
 };
-use crate::errors::raise;
+use crate::{errors::raise, pairs::words};
 use nearfield::{
     ErrorKind, PointSetId,
     device::{DeviceView, GeometryQuantities, Stream},
 };
-use pyo3::{
-    exceptions::{PyTypeError, PyValueError},
-    prelude::*,
-    types::PyString,
-};
+use pyo3::{exceptions::PyValueError, prelude::*};
 use std::sync::Arc;
 
 /// Neighbour lists on a GPU as DeviceNeighbors has them, and numbers of every pair: entry k of
@@ -67,27 +63,22 @@ impl PyDevicePairs {
     }
 }
 
-/// The quantities of these names.
-pub(super) fn quantities(names: &Bound<'_, PyAny>) -> PyResult<GeometryQuantities> {
-    if names.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err(
-            "quantities is a list of names, not one name",
-        ));
-    }
-    let mut wanted = GeometryQuantities::NONE;
-    for name in names.try_iter()? {
-        let name: String = name?.extract()?;
-        let quantity = match name.as_str() {
-            "targets" => &mut wanted.targets,
-            "images" => &mut wanted.images,
+/// The quantities of these letters or names. Lists are always there, so "j" asks for nothing more.
+pub(super) fn quantities(given: &Bound<'_, PyAny>) -> PyResult<GeometryQuantities> {
+    let (mut wanted, mut lists) = (GeometryQuantities::NONE, false);
+    for word in words(given)? {
+        let quantity = match word.as_str() {
+            "i" | "targets" => &mut wanted.targets,
+            "j" | "sources" => &mut lists,
+            "S" | "images" => &mut wanted.images,
             "shifts" => &mut wanted.shifts,
-            "displacements" => &mut wanted.displacements,
+            "D" | "displacements" => &mut wanted.displacements,
             "squares" => &mut wanted.squares,
-            "distances" => &mut wanted.distances,
+            "d" | "distances" => &mut wanted.distances,
             other => {
                 return Err(PyValueError::new_err(format!(
-                    "quantities are \"targets\", \"images\", \"shifts\", \"displacements\", \
-                     \"squares\" and \"distances\", not {other:?}"
+                    "quantities are i (targets), j (sources), S (images), D (displacements), d \
+                     (distances), \"shifts\" and \"squares\", not {other:?}"
                 )));
             }
         };

@@ -36,6 +36,8 @@ pub(crate) struct State {
     pub(super) provisional: Vec<Arc<Fate>>,
     /// Of the lists there are, by pair of sets.
     pub(super) lists: Vec<([usize; 2], Arc<Fate>)>,
+    /// The number of the set of free positions, if there were any.
+    pub(super) queries: Option<usize>,
     /// Arrays that the stream may not have read or written yet.
     pub(super) held: Vec<GivenArray>,
 }
@@ -55,6 +57,7 @@ impl SharedEngine {
             engine: ManuallyDrop::new(engine),
             provisional: Vec::new(),
             lists: Vec::new(),
+            queries: None,
             held: Vec::new(),
         });
         Ok(Self { state, gpu, stream })

@@ -16,22 +16,16 @@
 //!
 //! # Rows of a range
 //!
-//! [`MeasuredLists::write_range`] writes the lists of consecutive sorted targets as compressed
-//! rows, into storage that the next range uses again. A program that streams lists to a file, or
-//! that has little memory, holds one range at a time. [`ListRows::reserve`] makes the room for the
-//! largest range beforehand, so that nothing can fail in the middle.
+//! [`MeasuredLists::write_range`] writes the lists of consecutive sorted targets as
+//! [rows](ListRows), into storage that the next range uses again.
 
 use super::{
     list_spec::ListSpec,
     neighbor_lists::{LaidOut, ListOrder, NeighborLists},
+    rows::ListRows,
     sink::{CountLists, Shown},
 };
-use crate::{
-    candidates::walk::Walk,
-    error::{Error, ErrorKind},
-    pool::CpuBackend,
-    sets::PairOfSets,
-};
+use crate::{candidates::walk::Walk, error::Error, pool::CpuBackend, sets::PairOfSets};
 use nearfield_grid::{SharedMut, memory::zeroed};
 use nearfield_pairs::ListKind;
 use std::ops::Range;
@@ -52,65 +46,6 @@ pub struct MeasuredLists<'a> {
     lengths: Vec<u32>,
     /// All lengths together.
     pairs: u64,
-}
-
-/// Lists of a range of sorted targets, one after the other; written by
-/// [`MeasuredLists::write_range`] and reused for the next range.
-#[derive(Debug, Default)]
-pub struct ListRows {
-    /// One offset per target and one behind the last.
-    offsets: Vec<u64>,
-    /// The lists.
-    indices: Vec<u32>,
-}
-
-impl ListRows {
-    /// First entry of every list and one offset behind the last.
-    pub fn offsets(&self) -> &[u64] {
-        &self.offsets
-    }
-
-    /// The lists, one after the other; there may be room for longer ones behind the last offset.
-    pub fn indices(&self) -> &[u32] {
-        &self.indices
-    }
-
-    /// Bytes held.
-    pub fn bytes(&self) -> usize {
-        size_of::<u64>() * self.offsets.capacity() + size_of::<u32>() * self.indices.capacity()
-    }
-
-    /// Bytes that lists of `targets` with `pairs` neighbours together take.
-    pub fn bytes_for(targets: usize, pairs: u64) -> u64 {
-        size_of::<u64>() as u64 * (targets as u64 + 1) + size_of::<u32>() as u64 * pairs
-    }
-
-    /// Makes room for ranges of up to `targets` with up to `pairs` neighbours together, so that
-    /// [`MeasuredLists::write_range`] allocates nothing.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`].
-    pub fn reserve(&mut self, targets: usize, pairs: u64) -> Result<(), Error> {
-        let room = usize::try_from(pairs).unwrap_or(usize::MAX);
-        let refuse = |_| {
-            Error::from(ErrorKind::OutOfMemory {
-                bytes: Self::bytes_for(targets, pairs) as usize,
-                what: "a chunk of neighbour lists",
-            })
-        };
-        // Nothing is kept, so old and new need not be held at once.
-        if self.offsets.capacity() <= targets {
-            self.offsets = Vec::new();
-            self.offsets
-                .try_reserve_exact(targets + 1)
-                .map_err(refuse)?;
-        }
-        if self.indices.capacity() < room {
-            self.indices = Vec::new();
-            self.indices.try_reserve_exact(room).map_err(refuse)?;
-        }
-        Ok(())
-    }
 }
 
 impl CpuBackend {
@@ -290,20 +225,9 @@ impl<'a> MeasuredLists<'a> {
         let end = slots.end.min(self.lengths.len());
         let slots = slots.start.min(end)..end;
         let _span = tracing::debug_span!("cpu.write", targets = slots.len()).entered();
-        let lengths = &self.lengths[slots.clone()];
-        let pairs: u64 = lengths.iter().map(|&length| u64::from(length)).sum();
-        rows.reserve(slots.len(), pairs)?;
-        rows.offsets.clear();
-        rows.offsets.push(0);
-        rows.offsets
-            .extend(lengths.iter().scan(0u64, |next, &length| {
-                *next += u64::from(length);
-                Some(*next)
-            }));
-        let room = rows.indices.len().max(pairs as usize);
-        rows.indices.resize(room, 0);
-        let offsets = &rows.offsets;
-        let storage = SharedMut::new(&mut rows.indices);
+        rows.lay_out(&self.lengths[slots.clone()])?;
+        let (offsets, indices) = rows.laid_out();
+        let storage = SharedMut::new(indices);
         self.backend
             .for_each_list(self.sets, self.spec(order), slots.clone(), |slot, list| {
                 let row = slot - slots.start;

@@ -54,6 +54,7 @@ mod near_few;
 pub(crate) mod neighbor_lists;
 pub(crate) mod received;
 pub(crate) mod received_geometry;
+pub(crate) mod rows;
 mod scans;
 mod search;
 mod select;

@@ -61,15 +61,15 @@ impl NeighborLists {
         Ok(())
     }
 
-    /// Makes room in borrowed memory. A buffer that is too small is replaced by one that is an
-    /// eighth larger than needed.
+    /// Makes room in borrowed memory. A buffer that is too small is replaced by one that is as
+    /// [roomy](BufferProvider::roomy) as the provider wants it.
     pub(super) fn borrow<P: BufferProvider>(
         &mut self,
         targets: usize,
         entries: usize,
         provider: &P,
     ) -> Result<(), P::Error> {
-        let roomy = |len: usize| len + len / 8;
+        let roomy = |len: usize| provider.roomy(len);
         if !self.start.is_borrowed_with(targets) {
             self.start = Storage::default();
             self.start = provider.starts(roomy(targets))?.into();

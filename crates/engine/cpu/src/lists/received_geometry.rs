@@ -57,8 +57,8 @@ unsafe impl<T: Pod + Send + Sync + fmt::Debug> BorrowedBuffer<T> for OfWords<T> 
     }
 }
 
-/// Makes `array` one of `pairs` elements in borrowed memory. What is too small is replaced by an
-/// eighth more than is needed.
+/// Makes `array` one of `pairs` elements in borrowed memory. What is too small is replaced by as
+/// much as the provider [wants](BufferProvider::roomy).
 fn borrow<T: Pod + Send + Sync + fmt::Debug, P: BufferProvider>(
     array: &mut Storage<T>,
     pairs: usize,
@@ -66,9 +66,7 @@ fn borrow<T: Pod + Send + Sync + fmt::Debug, P: BufferProvider>(
 ) -> Result<(), P::Error> {
     if !array.is_borrowed_with(pairs) {
         *array = Storage::default();
-        let words = pairs
-            .saturating_add(pairs / 8)
-            .saturating_mul(size_of::<T>() / 4);
+        let words = provider.roomy(pairs).saturating_mul(size_of::<T>() / 4);
         let words = provider.words(words)?;
         let borrowed: Box<dyn BorrowedBuffer<T>> = Box::new(OfWords {
             words,

@@ -37,6 +37,12 @@ pub trait BufferProvider {
     /// Why there is no memory.
     type Error: From<Error>;
 
+    /// Elements to ask for where `len` are needed: an eighth more, so that lists that grow a little
+    /// do not borrow anew every step. Where a memory limit counts, exactly as many.
+    fn roomy(&self, len: usize) -> usize {
+        len.saturating_add(len / 8)
+    }
+
     /// Borrows memory for `len` starts of lists.
     ///
     /// # Errors

@@ -4,10 +4,13 @@
 //! between its offset and the next.
 
 use super::{
-    input::WHAT,
+    input::{SystemReal, WHAT},
     quantities::{PairIndex, Quantities},
 };
-use crate::error::Error;
+use crate::{
+    error::{Error, ErrorKind},
+    lists::geometry::{PairArrays, PairGeometry},
+};
 use nearfield_grid::memory::{make_room, zeroed};
 use std::ops::Range;
 
@@ -113,6 +116,99 @@ impl<T: bytemuck::Pod, I: PairIndex> SystemPairs<T, I> {
         resize(&mut self.images, wanted.images, pairs)?;
         resize(&mut self.displacements, wanted.displacements, pairs)?;
         resize(&mut self.distances, wanted.distances, pairs)
+    }
+}
+
+impl<T: SystemReal, I: PairIndex> SystemPairs<T, I> {
+    /// Copies the pairs of a set from their geometry, without its gaps, for callers that want
+    /// compact arrays of their own types. A set is one system here; pairs keep their order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::IndexType`] for more points than `I` can name, targets or sources;
+    /// [`ErrorKind::GeometryPrecision`] for geometry of the other precision; and where memory is
+    /// short. There are no pairs then.
+    pub fn copy_geometry(
+        &mut self,
+        geometry: &PairGeometry,
+        wanted: Quantities,
+    ) -> Result<(), Error> {
+        self.clear();
+        let lists = geometry.lists();
+        let largest = lists.iter().flatten().copied().max().unwrap_or(0) as usize;
+        let points = lists.len().max(largest.saturating_add(1));
+        if points > I::MAX_POINTS {
+            let kind = I::NAME;
+            return Err(ErrorKind::IndexType { points, kind }.into());
+        }
+        let (displacements, squares) = T::arrays(geometry.arrays());
+        if squares.len() != geometry.images().len() {
+            let found = match geometry.arrays() {
+                PairArrays::Single { .. } => "single",
+                PairArrays::Double { .. } => "double",
+            };
+            return Err(ErrorKind::GeometryPrecision { found }.into());
+        }
+        self.receive(lists.len(), lists.pairs(), wanted, |to| {
+            let mut end = 0;
+            for (point, list) in lists.iter().enumerate() {
+                let begin = lists.starts()[point] as usize;
+                let from = begin..begin + list.len();
+                let entries = end..end + list.len();
+                to.offsets[point] = end as u64;
+                end = entries.end;
+                if wanted.targets {
+                    to.targets[entries.clone()].fill(I::of(point));
+                }
+                if wanted.sources {
+                    let to = &mut to.sources[entries.clone()];
+                    (to.iter_mut().zip(list)).for_each(|(to, &j)| *to = I::of(j as usize));
+                }
+                if wanted.images {
+                    to.images[entries.clone()].copy_from_slice(&geometry.images()[from.clone()]);
+                }
+                if wanted.displacements {
+                    let to = &mut to.displacements[entries.clone()];
+                    to.copy_from_slice(&displacements[from.clone()]);
+                }
+                if wanted.distances {
+                    let to = &mut to.distances[entries];
+                    let squares = &squares[from];
+                    (to.iter_mut().zip(squares)).for_each(|(to, &square)| *to = square.root());
+                }
+            }
+            to.offsets[lists.len()] = end as u64;
+            Ok(())
+        })
+    }
+}
+
+/// The arrays of [`SystemPairs`], each a vector of its own, for programs that hand them on.
+#[derive(Debug)]
+pub struct PairColumns<T, I> {
+    /// As [`SystemPairs::offsets`].
+    pub offsets: Vec<u64>,
+    /// The point of every pair, or empty as all that were not asked for.
+    pub targets: Vec<I>,
+    /// Its neighbour.
+    pub sources: Vec<I>,
+    /// By how many vectors that is moved.
+    pub images: Vec<[i32; 3]>,
+    /// From the point to the image of its neighbour.
+    pub displacements: Vec<[T; 3]>,
+    /// The length of that.
+    pub distances: Vec<T>,
+}
+
+impl<T, I> From<SystemPairs<T, I>> for PairColumns<T, I> {
+    fn from(pairs: SystemPairs<T, I>) -> Self {
+        Self {
+            offsets: pairs.offsets,
+            targets: pairs.targets,
+            sources: pairs.sources,
+            images: pairs.images,
+            displacements: pairs.displacements,
+            distances: pairs.distances,
+        }
     }
 }
 

@@ -77,7 +77,9 @@ impl GpuBackend {
     ) -> Result<(), Error> {
         self.holds("counts", counts.ordinal())?;
         fits("counts", counts.len(), of.targets.len())?;
-        if !of.targets.is_empty() && (of.is_empty() || goes_by_cells(strategy)) {
+        if !of.targets.is_empty()
+            && (of.share.is_some() || of.is_empty() || goes_by_cells(strategy))
+        {
             let failed = |error| Error::of_call("clearing counts", error);
             self.stream.memset_zeros(counts).map_err(failed)?;
         }

@@ -18,9 +18,11 @@
 //!   stream of copies:          │ copy 0  │ copy 1                   │ copy 2 │ …
 //! ```
 //!
-//! If two of the longest parts do not fit into memory, the lists are divided into four times as
-//! many parts, up to 4,096, before the request is refused. Only `flat` can write a range of
-//! targets; the other strategies write all lists at once and need room for all entries.
+//! If two of the longest parts do not fit into memory, or take more than the lists are
+//! [limited](DeviceLists::limit) to, the lists are divided into four times as many parts, up to
+//! 4,096, before the request is refused. Where the limit is still exceeded, parts take turns over
+//! one half. Only `flat` can write a range of targets; the other strategies write all lists at once
+//! and need room for all entries.
 //!
 //! # Geometry
 //!
@@ -44,7 +46,7 @@ use super::{
 use crate::{
     error::{Error, ErrorKind, fits},
     handles::{DriverError, Event, Stream},
-    launch::{Outlet, Traverse},
+    launch::{Flat, Outlet, Traverse},
     memory::Queue,
     traversal::Strategy,
 };
@@ -61,12 +63,19 @@ const PARTS: usize = 16;
 const MAX_PARTS: usize = 1 << 12;
 
 /// Sorted targets whose lists are written together, and where those lists lie.
-#[derive(Debug, Clone)]
-pub(super) struct ListPart {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListPart {
     /// Ranks of the targets, in the share if there is one.
-    pub(super) slots: Range<usize>,
+    pub slots: Range<usize>,
     /// Numbers of their entries among those of all lists.
-    pub(super) entries: Range<u64>,
+    pub entries: Range<u64>,
+}
+
+impl ListPart {
+    /// Number of entries.
+    pub(super) fn len(&self) -> usize {
+        self.entries.end.saturating_sub(self.entries.start) as usize
+    }
 }
 
 /// The stream that copies, and whether stages are timed.
@@ -177,7 +186,8 @@ impl GpuBackend {
         placed: impl FnOnce(&'a mut [u64], &'a mut [u32]),
     ) -> Result<(), Error> {
         let entries = to.entries.len();
-        fits("images of pairs", pairs.images.len(), entries)?;
+        let images = pairs.images.as_ref().map_or(0, |images| images.len());
+        fits("images of pairs", images, entries)?;
         fits("displacements of pairs", pairs.displacements.len(), entries)?;
         fits("squared distances of pairs", pairs.squares.len(), entries)?;
         let delivered = self.deliver_all(of, lists, (to, Some(pairs)), None, placed);
@@ -266,13 +276,13 @@ impl GpuBackend {
         if lists.traversal(&of)?.strategy != Strategy::Flat {
             return self.deliver_at_once(of, lists, (to, pairs), observed);
         }
-        let parts = self.divided(of, to.entries.len() as u64, lists)?;
+        let (parts, halves) = self.divided(of, to.entries.len() as u64, lists)?;
         // Now it is known whether there is memory for masks.
         let kernels = self.traversal(lists.traversal(&of)?)?;
         let Traverse::Flat(flat) = &kernels.traverse else {
             return self.deliver_at_once(of, lists, (to, pairs), observed);
         };
-        let room = lists.room() / 2;
+        let room = lists.room() / halves;
         let (sorted, ordered) = (lists.sorted(), lists.ordered());
         let points = of.targets_layout();
         (self.shared.grid).lists_in_order(&self.stream, &points, sorted, ordered)?;
@@ -282,27 +292,12 @@ impl GpuBackend {
         let mut stages: Vec<Stage> = Vec::with_capacity(parts.len());
         for (number, part) in parts.iter().enumerate() {
             // Where the part before the last was.
-            let half = number % 2 * room;
-            if let Some(before) = number.checked_sub(2).map(|before| &stages[before]) {
+            let half = number % halves * room;
+            if let Some(before) = number.checked_sub(halves).map(|before| &stages[before]) {
                 self.stream.wait(&before.copied).map_err(failed)?;
             }
             let before = observed.mark(&self.stream)?;
-            let outlet = lists.outlet();
-            let outlet = Outlet {
-                entries: outlet.entries + (half * size_of::<u32>()) as u64,
-                base: part.entries.start,
-                capacity: part.entries.end,
-                first: part.slots.start as u32,
-                behind: part.slots.end as u32,
-                ..outlet
-            };
-            let long = part.entries.end - part.entries.start;
-            let arrays = lists.arrays(half);
-            let written = WriteTo { outlet, arrays };
-            lists.write(self, of, flat, written, part.slots.len(), long)?;
-            if lists.are_nearest_first() {
-                written.order_by_distance(self, of, None)?;
-            }
+            self.write_part(of, lists, flat, part, half)?;
             let written = observed.mark(&self.stream)?;
             copies.wait(&written).map_err(failed)?;
             let range = part.entries.start as usize..part.entries.end as usize;
@@ -327,6 +322,33 @@ impl GpuBackend {
         // The next job of the backend may use the same buffers.
         self.stream.join(copies).map_err(failed)?;
         Ok((placed, stages))
+    }
+
+    /// Starts to write the lists of a part, with the first entry at place `half` of the storage.
+    pub(super) fn write_part(
+        &self,
+        of: PairOfPoints<'_>,
+        lists: &DeviceLists,
+        flat: &Flat,
+        part: &ListPart,
+        half: usize,
+    ) -> Result<(), Error> {
+        let outlet = lists.outlet();
+        let outlet = Outlet {
+            entries: outlet.entries + (half * size_of::<u32>()) as u64,
+            base: part.entries.start,
+            capacity: part.entries.end,
+            first: part.slots.start as u32,
+            behind: part.slots.end as u32,
+            ..outlet
+        };
+        let arrays = lists.arrays(half);
+        let to = WriteTo { outlet, arrays };
+        lists.write(self, of, flat, to, part.slots.len(), part.len() as u64)?;
+        if lists.are_nearest_first() {
+            to.order_by_distance(self, of, None)?;
+        }
+        Ok(())
     }
 
     /// As [`deliver`](Self::deliver), for strategies that do not go by targets and so write all
@@ -357,8 +379,9 @@ impl GpuBackend {
         Ok((placed, vec![stage]))
     }
 
-    /// Divides the lists into parts so small that two of them fit the device, and makes room for
-    /// these.
+    /// Divides the lists into parts so small that two of them fit the device and the lists' limit,
+    /// and makes room for these. Returns how many parts there is room for at a time: one, if there
+    /// are no more or if two exceed the limit however small they are.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`] when there are as many parts as may be, or as there are targets.
@@ -367,27 +390,27 @@ impl GpuBackend {
         of: PairOfPoints<'_>,
         pairs: u64,
         lists: &mut DeviceLists,
-    ) -> Result<Vec<ListPart>, Error> {
+    ) -> Result<(Vec<ListPart>, usize), Error> {
         let targets = of.searching();
         let step = step_of(targets, PARTS);
         let mut parts = together(&lists.parts, step, targets, pairs);
         let mut wanted = PARTS;
         loop {
-            let longest = parts
-                .iter()
-                .map(|part| part.entries.end - part.entries.start);
-            let room = 2 * longest.max().unwrap_or(0) as usize;
-            match lists.reserve_entries(self, room) {
-                Err(error)
-                    if error.is_out_of_memory() && wanted < MAX_PARTS && parts.len() < targets =>
-                {
-                    wanted *= 4;
-                    let step = step_of(targets, wanted);
-                    let starts = lists.bounds(self, step, targets.div_ceil(step))?;
-                    parts = together(&starts, step, targets, u64::MAX);
+            let longest = parts.iter().map(ListPart::len).max().unwrap_or(0);
+            let divisible = wanted < MAX_PARTS && parts.len() < targets;
+            let halves = parts.len().clamp(1, 2);
+            let exceeds = longest.saturating_mul(halves) > lists.max_entries();
+            if !(exceeds && divisible) {
+                let halves = if exceeds { 1 } else { halves };
+                match lists.reserve_entries(self, halves * longest) {
+                    Err(error) if error.is_out_of_memory() && divisible => {}
+                    reserved => return reserved.map(|_| (parts, halves)),
                 }
-                reserved => return reserved.map(|_| parts),
             }
+            wanted *= 4;
+            let step = step_of(targets, wanted);
+            let starts = lists.bounds(self, step, targets.div_ceil(step))?;
+            parts = together(&starts, step, targets, u64::MAX);
         }
     }
 }
@@ -451,6 +474,6 @@ impl Stage {
 }
 
 /// A failed call of the driver while lists are delivered.
-fn failed(error: DriverError) -> Error {
+pub(super) fn failed(error: DriverError) -> Error {
     Error::of_call("copying lists to the host", error)
 }

@@ -465,6 +465,11 @@ impl DeviceFilter<'_> {
         }
     }
 
+    /// Returns true if no pair within the radius is left out.
+    pub fn is_none(&self) -> bool {
+        self.filtering() == Filtering::default()
+    }
+
     /// What programs are compiled for.
     pub(super) fn filtering(&self) -> Filtering {
         Filtering {
@@ -489,7 +494,7 @@ impl DeviceFilter<'_> {
             return Ok(());
         }
         let (Some(of_targets), Some(of_sources)) = (self.targets, self.sources) else {
-            return match self.filtering() == Filtering::default() {
+            return match self.is_none() {
                 true => Ok(()),
                 false => Err(Error::from(ErrorKind::OtherFilter)),
             };

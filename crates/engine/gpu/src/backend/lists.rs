@@ -52,7 +52,7 @@ kept_buffers! {
     /// of entries, the lists of sorted targets one behind the other.
     pub struct DeviceLists {
         /// Neighbours of every sorted target, padded by zeros to whole tiles of the scan.
-        counts: u32 = "counts of neighbours",
+        pub(super) counts: u32 = "counts of neighbours",
         /// A bit for every candidate of the targets that were counted last, if `masked`.
         masks: u32 = "masks of candidates",
         /// The caller's indices of the sorted sources, for lists from masks.
@@ -83,6 +83,8 @@ kept_buffers! {
         asked: bool,
         /// Of the traversals.
         scratch: Scratch,
+        /// Bytes that entries, and what is wanted beside them, may take while lists are delivered.
+        pub(super) limit: Option<u64>,
         /// Where [parts](super::delivery) of the lists begin, in memory that the device writes to.
         bounds: Option<HostBuffer<u64>>,
         /// Where they begin, and the end of the last, of lists that were measured.
@@ -96,7 +98,7 @@ kept_buffers! {
         /// Entries of all lists, as the host last read them.
         pairs: u64,
         /// Which points were counted, and how; None before there are counts.
-        counted: Option<CountsOrigin>,
+        pub(super) counted: Option<CountsOrigin>,
         /// Number that no other counts of the process have.
         search: u64,
         /// The status is that of searches that the host has not looked at.
@@ -106,7 +108,7 @@ kept_buffers! {
 
 /// Identity of counts: the points they belong to, and how they were made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct CountsOrigin {
+pub(super) struct CountsOrigin {
     /// Numbers of the sorts of targets and sources.
     sorts: [u64; 2],
     /// Number of targets searched for.
@@ -162,9 +164,7 @@ impl GpuBackend {
         lists.pairs = pairs;
         Ok(())
     }
-}
 
-impl GpuBackend {
     /// As [`search`](Self::search) into the room there is, without waiting for the device. The
     /// lists are provisional until [`DeviceLists::finish`] has looked whether they fitted.
     ///
@@ -532,7 +532,12 @@ impl DeviceLists {
     }
 
     /// The origin of counts of these points as they are sorted now.
-    fn origin(&self, of: &PairOfPoints<'_>, kind: ListKind, strategy: Strategy) -> CountsOrigin {
+    pub(super) fn origin(
+        &self,
+        of: &PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+    ) -> CountsOrigin {
         CountsOrigin {
             sorts: [of.targets.last_sort(), of.sources.last_sort()],
             searching: of.searching(),
@@ -641,22 +646,17 @@ impl DeviceLists {
             ..self.outlet()
         };
         let arrays = self.arrays(0);
+        let all = WriteTo { outlet, arrays };
         if let Traverse::Flat(flat) = &kernels.traverse {
-            let to = WriteTo { outlet, arrays };
-            self.write(backend, of, flat, to, of.searching(), capacity)?;
+            if of.share.is_some() {
+                self.clear_places(backend, of.targets.len())?;
+            }
+            self.write(backend, of, flat, all, of.searching(), capacity)?;
         } else {
             // As where they are counted.
             self.clear_places(backend, of.targets.len())?;
             backend.traverse_into(&kernels, of, (&outlet, &arrays), &mut self.scratch)?;
         }
-        let all = WriteTo {
-            outlet: Outlet {
-                behind: of.searching() as u32,
-                capacity,
-                ..outlet
-            },
-            arrays,
-        };
         match self.order {
             PairOrder::Any => Ok(()),
             PairOrder::Ascending => all.ascend(backend),

@@ -14,8 +14,8 @@
 //! 3. A [`PairOfPoints`] names targets, sources, lattice and maybe a [`DeviceShare`] of the
 //!    targets.
 //! 4. A job runs over it: [`count`](GpuBackend::count), [`search`](GpuBackend::search),
-//!    [`deliver_lists`](GpuBackend::deliver_lists), [`evaluate`](GpuBackend::evaluate), and their
-//!    variants for arrays of the device.
+//!    [`deliver_lists`](GpuBackend::deliver_lists), [`deliver_rows`](GpuBackend::deliver_rows),
+//!    [`evaluate`](GpuBackend::evaluate), and their variants for arrays of the device.
 //! 5. [`finish`](GpuBackend::finish) learns whether the sort was good, unless `sort` did.
 //!
 //! With data on the device only step 5 waits, and one wait can serve all sets of an engine.
@@ -49,6 +49,7 @@ mod order;
 mod pair_arrays;
 mod pairs;
 mod points;
+mod rows;
 mod share;
 mod sort;
 mod stored;
@@ -61,7 +62,7 @@ mod walk;
 
 pub use all_pairs::{AllPairsScratch, PointsPerThread};
 pub use catalogue::programs;
-pub use delivery::Delivered;
+pub use delivery::{Delivered, ListPart};
 pub use device_fields::{CheckedField, DeviceField, DeviceFields, SideOfFields};
 pub use fields::{StagedField, StagedFields, StagedSides};
 pub use filter::{
@@ -75,6 +76,7 @@ pub use nearest::DeviceNearest;
 pub use pair_arrays::{GeometryQuantities, HostPairs, PairViews};
 pub use pairs::{Deliver, DeviceResults, PairCall, PairFields, PairScratch};
 pub use points::DevicePoints;
+pub use rows::HostRows;
 pub use share::{DeviceParts, DeviceShare, MAX_PARTS};
 pub use sort::{PositionBounds, SortOutcome};
 pub use stored::{FollowedPoints, ListedPairs, Skin, SlotsOfLists};

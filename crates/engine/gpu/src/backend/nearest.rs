@@ -71,7 +71,7 @@ impl GpuBackend {
         let lists = &mut nearest.lists;
         lists.nearest_first(true);
         let pairs = self.measure_lists(of, ListKind::Full, Strategy::Flat, lists)?;
-        let parts = self.divided(of, pairs, lists)?;
+        let (parts, _) = self.divided(of, pairs, lists)?;
         let kernels = self.traversal(lists.traversal(&of)?)?;
         let Traverse::Flat(flat) = &kernels.traverse else {
             return Err(Error::from(ErrorKind::OtherLists));

@@ -136,16 +136,16 @@ pub(super) enum PairOrder {
     NearestFirst,
 }
 
-/// Memory of the host that images, displacements and their squares are copied to, one value for
-/// each entry of the lists.
+/// Memory of the host that displacements, their squares and, where they are wanted, images are
+/// copied to, one value for each entry of the lists.
 ///
 /// Distances are left to the host, where a root takes less time than four bytes on the bus; so are
 /// targets, which the starts of the lists tell. Copies are under way until the call that takes this
 /// returns, and are fastest to page-locked memory.
 #[derive(Debug)]
 pub struct HostPairs<'a> {
-    /// Boxes by which the source is moved.
-    pub images: &'a mut [[i32; 3]],
+    /// Boxes by which the source is moved; None where only displacements are wanted.
+    pub images: Option<&'a mut [[i32; 3]]>,
     /// From the target to that image of the source.
     pub displacements: &'a mut [[f32; 3]],
     /// Squared lengths of the displacements.
@@ -153,9 +153,13 @@ pub struct HostPairs<'a> {
 }
 
 impl HostPairs<'_> {
-    /// What is written for the host.
+    /// What is written for the host where images are wanted.
     pub(super) const WANTED: GeometryQuantities = GeometryQuantities {
         images: true,
+        ..Self::WITHOUT_IMAGES
+    };
+    /// What is written for the host where they are not.
+    pub(super) const WITHOUT_IMAGES: GeometryQuantities = GeometryQuantities {
         displacements: true,
         squares: true,
         ..GeometryQuantities::NONE
@@ -205,6 +209,11 @@ impl PairBuffers {
             squares: wanted.squares || near,
             ..wanted
         });
+    }
+
+    /// Bytes of what searches write of a pair beside its entry.
+    pub(super) fn bytes_per_pair(&self) -> usize {
+        self.written.bytes_per_pair()
     }
 
     /// Returns true if searches write nothing beside entries.
@@ -352,8 +361,10 @@ impl PairBuffers {
                 })
             })
         }
-        let images = part(pairs.images, "images of pairs", &to)?;
-        self.images.copy_to(queue, first, images)?;
+        if let Some(images) = &mut pairs.images {
+            let images = part(images, "images of pairs", &to)?;
+            self.images.copy_to(queue, first, images)?;
+        }
         let displacements = part(pairs.displacements, "displacements of pairs", &to)?;
         self.displacements.copy_to(queue, first, displacements)?;
         let squares = part(pairs.squares, "squared distances of pairs", &to)?;

@@ -204,8 +204,8 @@ impl DevicePoints {
         }
     }
 
-    /// The number of the last sort.
-    pub(super) fn last_sort(&self) -> u64 {
+    /// The number of the last sort. No other sort of this process has it.
+    pub fn last_sort(&self) -> u64 {
         self.sort
     }
 

@@ -84,6 +84,8 @@ kept_buffers! {
         sort: u64,
         /// True if it has a cell table of its own.
         tabled: bool,
+        /// True if its points were chosen one by one, not for a part of the work.
+        chosen: bool,
         /// Targets before every part, and behind the last.
         bounds: Vec<u64>,
         /// The targets as kernels take them; None when there are none.
@@ -153,7 +155,7 @@ impl GpuBackend {
         };
         points.check_sorted()?;
         points.check_lattice(lattice)?;
-        (share.sort, share.tabled) = (points.last_sort(), !grouped);
+        (share.sort, share.tabled, share.chosen) = (points.last_sort(), !grouped, false);
         share.layout = None;
         share.bounds.clear();
         if points.is_empty() || parts.parts.count == 0 {
@@ -198,7 +200,7 @@ impl GpuBackend {
         share: &mut DeviceShare,
     ) -> Result<(), Error> {
         points.check_sorted()?;
-        (share.sort, share.tabled) = (points.last_sort(), false);
+        (share.sort, share.tabled, share.chosen) = (points.last_sort(), false, true);
         share.layout = None;
         share.bounds.clear();
         if points.is_empty() {
@@ -280,6 +282,11 @@ impl DeviceShare {
     /// own where one is needed. A share of no targets is one of any points: it is not walked.
     pub(super) fn is_of(&self, points: &DevicePoints, table: bool) -> bool {
         self.is_empty() || (self.sort == points.last_sort() && (self.tabled || !table))
+    }
+
+    /// Returns true if its points were chosen one by one.
+    pub(super) fn is_chosen(&self) -> bool {
+        self.chosen
     }
 
     /// Where the points of the share are.

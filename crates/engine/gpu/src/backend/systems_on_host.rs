@@ -28,11 +28,13 @@ fn kernels() -> Option<&'static Mutex<Library>> {
     COMPILED.get_or_init(compile).as_ref()
 }
 
-/// Runs the passes over the first `systems` of a batch; `Err` has the two faults.
+/// Searches the first `systems` of a batch, which are to have `all` pairs; `Err` has the two
+/// faults.
 fn run<T: Real>(
     batch: &Batch<T>,
     half: bool,
     systems: usize,
+    all: usize,
 ) -> Option<Result<Vec<Pair<T>>, [u32; 2]>> {
     let library = kernels()?;
     let points = batch.positions.len();
@@ -60,10 +62,6 @@ fn run<T: Real>(
             | many(batch.periodic.len()) << 2,
         half: u32::from(half),
     };
-    let mut output = PairOutput {
-        starts: starts.as_mut_ptr() as u64,
-        ..PairOutput::default()
-    };
     let library = library.lock().unwrap_or_else(PoisonError::into_inner);
     let call = |output: &PairOutput| {
         // SAFETY: the function is declared so in systems.cpp, all arrays are as long as the kernels
@@ -82,16 +80,12 @@ fn run<T: Real>(
             at.read_volatile()
         }
     };
-    let found = call(&output);
-    if found.fault.min(found.bad) != NONE {
-        return Some(Err([found.fault, found.bad]));
-    }
-    let all = found.pairs as usize;
     let (mut targets, mut sources) = (vec![-1i64; all], vec![-1i64; all]);
     let mut images = vec![[i32::MAX; 3]; all];
     let (mut displacements, mut distances) =
         (vec![[T::default(); 3]; all], vec![T::default(); all]);
-    output = PairOutput {
+    let output = PairOutput {
+        starts: starts.as_mut_ptr() as u64,
         targets: targets.as_mut_ptr() as u64,
         sources: sources.as_mut_ptr() as u64,
         images: images.as_mut_ptr() as u64,
@@ -99,12 +93,15 @@ fn run<T: Real>(
         distances: distances.as_mut_ptr() as u64,
         capacity: all as u64,
         index_bytes: 8,
-        ..output
+        pad: 0,
     };
     // Nothing is written behind the room that there is.
     let room = all / 2;
     let capacity = room as u64;
     let found = call(&PairOutput { capacity, ..output });
+    if found.fault.min(found.bad) != NONE {
+        return Some(Err([found.fault, found.bad]));
+    }
     assert_eq!(found.pairs, all as u64);
     assert!(targets[room..].iter().all(|&target| target == -1));
     call(&output);
@@ -138,13 +135,14 @@ fn drawn<T: Real>(seed: u64, systems: usize) -> Batch<T> {
     batch
 }
 
-fn pairs_are_the_contracts<T: Real>(seed: u64) {
-    for kind in [ListKind::Full, ListKind::Half] {
+fn pairs_are_the_contracts<T: Real>(seed: u64, kinds: &[ListKind]) {
+    for &kind in kinds {
         let batch = drawn::<T>(seed, 14);
-        let Some(found) = run(&batch, kind == ListKind::Half, 14) else {
+        let expected = batch.pairs(kind);
+        let Some(found) = run(&batch, kind == ListKind::Half, 14, expected.len()) else {
             return;
         };
-        let (found, expected) = (found.unwrap(), batch.pairs(kind));
+        let found = found.unwrap();
         assert!(expected.len() > 500);
         assert!(found == expected, "{kind:?} lists of seed {seed}");
     }
@@ -152,20 +150,21 @@ fn pairs_are_the_contracts<T: Real>(seed: u64) {
 
 #[test]
 fn kernels_find_the_pairs_of_the_contract() {
-    pairs_are_the_contracts::<f32>(70);
+    pairs_are_the_contracts::<f32>(70, &[ListKind::Full, ListKind::Half]);
 }
 
 #[test]
 fn kernels_find_the_pairs_of_the_contract_in_double() {
-    pairs_are_the_contracts::<f64>(80);
+    pairs_are_the_contracts::<f64>(80, &[ListKind::Full]);
 }
 
 #[test]
 fn the_first_system_that_cannot_be_searched_is_noted_and_nothing_is_read_by_it() {
+    let few = || Batch::<f32>::drawn(90, 20, 24);
     let fault = |change: &dyn Fn(&mut Batch<f32>)| {
-        let mut batch = drawn::<f32>(90, 20);
+        let mut batch = few();
         change(&mut batch);
-        match run(&batch, false, 20) {
+        match run(&batch, false, 20, 0) {
             None => None,
             Some(Ok(_)) => panic!("it was searched"),
             Some(Err(fault)) => Some(fault),
@@ -193,7 +192,7 @@ fn the_first_system_that_cannot_be_searched_is_noted_and_nothing_is_read_by_it()
     for (change, system) in prepared {
         assert_eq!(fault(change).unwrap()[0], system);
     }
-    let last = drawn::<f32>(90, 20).positions.len() - 1;
+    let last = few().positions.len() - 1;
     for bad in [f32::NAN, f32::INFINITY] {
         let found = fault(&|batch| batch.positions[last][2] = bad).unwrap();
         assert_eq!(found, [NONE, 19]);
@@ -206,12 +205,12 @@ fn the_first_system_that_cannot_be_searched_is_noted_and_nothing_is_read_by_it()
     });
     assert_eq!(found.unwrap(), [NONE, 5]);
     // Images that are few enough for a point, but not for all points of the system.
-    let offsets = drawn::<f32>(90, 20).offsets;
+    let offsets = few().offsets;
     let points = |system: &usize| offsets[system + 1] - offsets[*system];
     let largest = (0..20).max_by_key(points).unwrap();
-    assert!(points(&largest) > 20);
+    assert!(points(&largest) > 15);
     let found = fault(&|batch| {
-        batch.cells[largest] = [[1e-3, 0.0, 0.0], [0.0, 1e-3, 0.0], [0.0, 0.0, 1.0]];
+        batch.cells[largest] = [[8e-4, 0.0, 0.0], [0.0, 8e-4, 0.0], [0.0, 0.0, 1.0]];
         batch.periodic[largest] = [true, true, false];
         batch.radii[largest] = 0.5;
         let [from, to] = [offsets[largest], offsets[largest + 1]].map(|at| at as usize);

@@ -137,10 +137,12 @@ impl PairOfPoints<'_> {
         })
     }
 
-    /// Returns true if a thread per target would leave most of the device idle. Shares are
-    /// excepted: their sizes change from step to step, and with them the last bits of sums.
+    /// Returns true if a thread per target would leave most of the device idle. Shares of the work
+    /// of two backends are excepted: their sizes change from step to step, and with them the last
+    /// bits of sums.
     fn are_few(&self) -> bool {
-        self.share.is_none() && self.targets.len() <= MAX_BY_WARPS
+        let whole = self.share.is_none_or(DeviceShare::is_chosen);
+        whole && self.searching() <= MAX_BY_WARPS
     }
 
     /// How candidates are found. `flat` walks a dense table around every target if the table has a

@@ -12,10 +12,10 @@
 //! enough, and those without targets end at once.
 
 use super::{
-    kernel::{Kernel, LaunchShape, one_each},
+    kernel::{Kernel, LaunchShape},
     layout::{PairOutput, SystemArrays},
 };
-use crate::constants::{SYSTEM_TARGETS, SYSTEM_THREADS};
+use crate::constants::{SYSTEM_TARGETS, SYSTEM_THREADS, SYSTEMS_A_BLOCK};
 use crate::{error::Error, memory::Queue, program::Module};
 
 /// The kernels of one precision. A module is compiled for `float` or for `double`, and everything
@@ -41,7 +41,7 @@ impl SystemsKernels {
 
     /// Checks the numbers of all systems, makes their cells and divides them among blocks.
     pub(crate) fn prepare(&self, queue: &Queue, systems: &SystemArrays) -> Result<(), Error> {
-        let shape = one_each(systems.count as usize);
+        let shape = LaunchShape::covering(systems.count as usize, SYSTEMS_A_BLOCK);
         // SAFETY: as systems_prepare declares; `boxes` has SYSTEM_BOX bytes per system, `units` and
         // `sums` a number per block, and all bits of `status` are set.
         unsafe { self.prepare.start(queue, shape, &[systems]) }

@@ -398,7 +398,7 @@ fn geometry_that_is_delivered_in_parts_is_that_on_the_device() {
             entries: &mut entries,
         };
         let short = HostPairs {
-            images: &mut images[1..],
+            images: Some(&mut images[1..]),
             displacements: &mut displacements,
             squares: &mut squares,
         };
@@ -413,7 +413,7 @@ fn geometry_that_is_delivered_in_parts_is_that_on_the_device() {
             entries: &mut entries,
         };
         let all = HostPairs {
-            images: &mut images,
+            images: Some(&mut images),
             displacements: &mut displacements,
             squares: &mut squares,
         };

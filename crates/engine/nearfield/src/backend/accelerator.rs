@@ -10,8 +10,11 @@
 //!
 //! Calls of a job come in one of three orders, each after [`ready`](Accelerator::ready):
 //!
-//! - alone: [`find`](Accelerator::find), [`geometry`](Accelerator::geometry) or
-//!   [`values`](Accelerator::values);
+//! - alone: [`find`](Accelerator::find), [`geometry`](Accelerator::geometry),
+//!   [`query`](Accelerator::query) or [`values`](Accelerator::values);
+//! - lists a range at a time: [`measure_rows`](Accelerator::measure_rows), then
+//!   [`stream_rows`](Accelerator::stream_rows), or [`lend_rows`](Accelerator::lend_rows) and
+//!   [`write_rows`](Accelerator::write_rows) for every range;
 //! - lists of two backends: [`begin_joint`](Accelerator::begin_joint), then
 //!   [`find_part`](Accelerator::find_part) while the CPU backend works;
 //! - values of two backends: [`prepare_part`](Accelerator::prepare_part), then
@@ -30,16 +33,19 @@ use super::{
     DeviceError, Fault, HostMemory, Job, JobKind, StepInput,
     gpu::Program,
     gpu_report::GpuReport,
+    rows::{MeasuredRows, OnRows, Query, QueryTo, RowRange, RowsOf},
     split::{BrickPlan, GpuDone},
     support::Backend,
     transfer::{DeviceLost, ResultStream},
 };
 use crate::{Device, Error};
 use nearfield_balance::{StepTimes, Traffic};
-use nearfield_cpu::{CpuBackend, Fields, JointLists, NeighborLists, PairGeometry, PairOfSets};
+use nearfield_cpu::{
+    CpuBackend, Fields, JointLists, ListRows, NeighborLists, PairGeometry, PairOfSets,
+};
 use nearfield_grid::{Bounds, HostLists};
 use nearfield_pairs::Field;
-use std::{fmt, time::Instant};
+use std::{fmt, ops::ControlFlow, time::Instant};
 
 /// See the module's documentation.
 pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
@@ -167,6 +173,71 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
         job: Job,
         geometry: &mut PairGeometry,
     ) -> Result<(), DeviceError>;
+
+    /// Number of neighbours in the lists of a pair of sets, for what is to be known before any are
+    /// written. A [`find`](Self::find) that follows need not count again.
+    ///
+    /// # Errors
+    /// [`DeviceError::Fault`] when the device fails.
+    fn measure(&self, input: &StepInput<'_>, job: Job) -> Result<u64, DeviceError>;
+
+    /// Writes the neighbours of free positions among the points of a set, in any order; full lists
+    /// whatever the options say.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find), with the error of the memory limit.
+    fn query(
+        &self,
+        input: &StepInput<'_>,
+        query: Query<'_>,
+        to: QueryTo<'_>,
+    ) -> Result<(), DeviceError>;
+
+    /// Counts the neighbours of every target, for lists or pairs that are written a range at a
+    /// time.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    fn measure_rows(
+        &self,
+        input: &StepInput<'_>,
+        job: Job,
+        what: RowsOf,
+    ) -> Result<MeasuredRows, DeviceError>;
+
+    /// Makes room for ranges of up to `targets` with up to `pairs` neighbours together, in memory
+    /// that the device writes to.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    fn lend_rows(&self, rows: &mut ListRows, targets: usize, pairs: u64)
+    -> Result<(), DeviceError>;
+
+    /// Writes the lists of a range in any order; waits for them.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find), and [`Fault::Reordered`].
+    fn write_rows(
+        &self,
+        input: &StepInput<'_>,
+        measured: &MeasuredRows,
+        range: &RowRange,
+        rows: &mut ListRows,
+    ) -> Result<(), DeviceError>;
+
+    /// Gives the pairs of `ranges`, which were measured for [`RowsOf::Pairs`], to `receive`, one
+    /// range after the other; the next is on its way meanwhile. Ends early where `receive` says so,
+    /// and returns what it said last.
+    ///
+    /// # Errors
+    /// As [`write_rows`](Self::write_rows); ranges that were received before are good.
+    fn stream_rows(
+        &self,
+        input: &StepInput<'_>,
+        measured: &MeasuredRows,
+        ranges: &[RowRange],
+        receive: &mut OnRows<'_>,
+    ) -> Result<ControlFlow<()>, DeviceError>;
 
     /// Computes values of all targets and gives them to `receive` as they arrive.
     ///

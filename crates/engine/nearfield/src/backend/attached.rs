@@ -69,6 +69,23 @@ impl AttachedDevice<'_> {
         Ok(Some(fault.to_string()))
     }
 
+    /// Asks the device alone for something that the CPU backend cannot do in its place without
+    /// knowing more of the engine. Returns the fault after which the caller asks the CPU backend.
+    ///
+    /// # Errors
+    /// Those of the host.
+    pub(crate) fn alone<T>(
+        self,
+        input: &StepInput<'_>,
+        ask: impl FnOnce(&dyn Accelerator) -> Result<T, DeviceError>,
+    ) -> Result<Result<T, Fault>, Error> {
+        match self.ready(input).and_then(|()| ask(self.accelerator)) {
+            Ok(done) => Ok(Ok(done)),
+            Err(DeviceError::Fault(fault)) => Ok(Err(fault)),
+            Err(DeviceError::Host(error)) => Err(error),
+        }
+    }
+
     /// Evaluates a value of every target. Returns why the CPU backend did it instead of the device,
     /// if it did.
     ///

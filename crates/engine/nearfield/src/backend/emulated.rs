@@ -18,9 +18,14 @@
 //! **Invariant:** results have the bits of the CPU backend's, because they are computed by that
 //! code from positions that were sent.
 
+mod memory;
+mod rows;
+
+use self::memory::OwnLender;
 use super::{
     DeviceError, Fault, HostMemory, Job, JobKind, StepInput,
     accelerator::{Accelerator, DevicePart, JointRoom, KernelWork, OnPlaced, OnResults, ValueWork},
+    rows::{MeasuredRows, OnRows, Query, QueryTo, RowRange, RowsOf},
     split::{BrickPlan, GpuDone, OF_CPU},
     support::Backend,
     transfer::{
@@ -31,8 +36,8 @@ use super::{
 use crate::{Device, Error, ErrorKind, balance::Strategy};
 use nearfield_balance::{DeviceFault, EmulatedSpec, Machine, StepTimes, Traffic};
 use nearfield_cpu::{
-    BorrowedBuffer, BufferProvider, CpuBackend, Inside, JointLists, ListOrder, NeighborLists,
-    PairGeometry, PairOfSets, SetRadii, Share, Spent,
+    CpuBackend, Inside, JointLists, ListOrder, ListRows, NeighborLists, PairGeometry, PairOfSets,
+    SetRadii, Share, Spent,
 };
 use nearfield_grid::{
     Bounds, Grid, HostLists, Lattice,
@@ -40,10 +45,10 @@ use nearfield_grid::{
 };
 use nearfield_pairs::Field;
 use std::{
-    ptr::NonNull,
+    ops::ControlFlow,
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -57,6 +62,8 @@ pub(crate) struct EmulatedDevice {
     clock: Mutex<VirtualClock>,
     /// By set, whether the device has the positions that were placed last.
     complete: Mutex<Vec<bool>>,
+    /// Ranges of lists that it writes before it fails, in tests.
+    ranges_left: AtomicUsize,
 }
 
 /// The virtual clock.
@@ -106,6 +113,7 @@ impl EmulatedDevice {
                 fault: None,
             }),
             complete: Mutex::default(),
+            ranges_left: AtomicUsize::new(usize::MAX),
         })
     }
 
@@ -144,17 +152,27 @@ fn failed(why: &str) -> Fault {
 impl EmulatedState {
     /// Sorts the sets that are not sorted into the cells of the host.
     fn sort(&mut self, cpu: &CpuBackend, input: &StepInput<'_>) -> Result<(), Error> {
-        if self.lattice.as_ref() != Some(input.lattice) {
-            self.lattice = Some(input.lattice.clone());
+        self.sort_onto(cpu, input, input.lattice)
+    }
+
+    /// Sorts the sets that are not sorted into the cells of a lattice.
+    fn sort_onto(
+        &mut self,
+        cpu: &CpuBackend,
+        input: &StepInput<'_>,
+        lattice: &Lattice,
+    ) -> Result<(), Error> {
+        if self.lattice.as_ref() != Some(lattice) {
+            self.lattice = Some(lattice.clone());
             self.sets.iter_mut().for_each(|set| set.sorted = false);
         }
         for (number, set) in self.sets.iter_mut().enumerate().take(input.sets.len()) {
             if !set.sorted {
                 let on_host = input.sets.set(number);
-                let grid = (set.grid).get_or_insert_with(|| Grid::new(input.lattice.clone()));
+                let grid = (set.grid).get_or_insert_with(|| Grid::new(lattice.clone()));
                 let positions = set.positions.as_chunks::<3>().0;
                 let bounds = set.bounds.unwrap_or(*on_host.grid.bounds());
-                cpu.install(|| grid.build(positions.into(), bounds, input.lattice))
+                cpu.install(|| grid.build(positions.into(), bounds, lattice))
                     .map_err(|source| ErrorKind::Positions {
                         set: on_host.id,
                         source,
@@ -359,6 +377,57 @@ impl Accelerator for EmulatedDevice {
         fault.map_or(Ok(()), |fault| Err(fault.into()))
     }
 
+    fn measure(&self, input: &StepInput<'_>, job: Job) -> Result<u64, DeviceError> {
+        Ok(self.count_rows(input, job, RowsOf::Lists)?.pairs)
+    }
+
+    fn query(
+        &self,
+        input: &StepInput<'_>,
+        query: Query<'_>,
+        to: QueryTo<'_>,
+    ) -> Result<(), DeviceError> {
+        self.find_query(input, query, to)
+    }
+
+    fn measure_rows(
+        &self,
+        input: &StepInput<'_>,
+        job: Job,
+        what: RowsOf,
+    ) -> Result<MeasuredRows, DeviceError> {
+        self.count_rows(input, job, what)
+    }
+
+    fn lend_rows(
+        &self,
+        rows: &mut ListRows,
+        targets: usize,
+        pairs: u64,
+    ) -> Result<(), DeviceError> {
+        rows.borrow(targets, pairs, &OwnLender)
+    }
+
+    fn write_rows(
+        &self,
+        input: &StepInput<'_>,
+        measured: &MeasuredRows,
+        range: &RowRange,
+        rows: &mut ListRows,
+    ) -> Result<(), DeviceError> {
+        self.find_rows(input, measured, range, rows)
+    }
+
+    fn stream_rows(
+        &self,
+        input: &StepInput<'_>,
+        measured: &MeasuredRows,
+        ranges: &[RowRange],
+        receive: &mut OnRows<'_>,
+    ) -> Result<ControlFlow<()>, DeviceError> {
+        self.send_rows(input, measured, ranges, receive)
+    }
+
     fn values(
         &self,
         input: &StepInput<'_>,
@@ -524,40 +593,5 @@ impl<'r> ResultStream<'r> for EmulatedArrivals<'r> {
         self.next += 1;
         let end = (first + self.piece).min(self.results.len());
         Ok(Some((first, &self.results[first..end])))
-    }
-}
-
-/// Memory that the device copies lists into.
-#[derive(Debug)]
-struct OwnMemory<T>(Vec<T>);
-
-// SAFETY: the Vec is never changed, so its elements stay where they are, and it is reached through
-// `elements` alone.
-unsafe impl<T: Send + Sync + std::fmt::Debug> BorrowedBuffer<T> for OwnMemory<T> {
-    fn elements(&mut self) -> NonNull<[T]> {
-        NonNull::from(self.0.as_mut_slice())
-    }
-}
-
-/// Lends memory as a GPU does.
-struct OwnLender;
-
-impl From<nearfield_cpu::Error> for DeviceError {
-    fn from(error: nearfield_cpu::Error) -> Self {
-        Self::Host(error.into())
-    }
-}
-
-impl BufferProvider for OwnLender {
-    type Error = DeviceError;
-
-    fn starts(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u64>>, DeviceError> {
-        let memory = zeroed(len, "list starts").map_err(Error::from)?;
-        Ok(Box::new(OwnMemory(memory)))
-    }
-
-    fn words(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u32>>, DeviceError> {
-        let memory = zeroed(len, "neighbour lists").map_err(Error::from)?;
-        Ok(Box::new(OwnMemory(memory)))
     }
 }

@@ -3,11 +3,12 @@
 //! They are not errors of the engine: the CPU backend does the job within the same call, and the
 //! report says why. So a [`Fault`] is a reason in words and has no source to be matched.
 //!
-//! The faults differ in what follows. [`Fault::Busy`] says nothing about the device: the next
-//! job may find it free, and no controller learns from the step. [`Fault::Behind`] lasts until the
-//! next update of positions reaches the device. [`Fault::FarImages`] is a matter of the points: the
-//! CPU backend names the first pair in its error. [`Fault::Failed`] makes the device rest for a
-//! number of jobs, or for good (`gpu/faults.rs`); a controller that sees it in a step of both
+//! The faults differ in what follows. [`Fault::Busy`] says nothing about the device: the next job
+//! may find it free, and no controller learns from the step. [`Fault::Behind`] lasts until the next
+//! update of positions reaches the device. [`Fault::FarImages`] is a matter of the points: the CPU
+//! backend names the first pair in its error. [`Fault::Reordered`] concerns lists that are handed
+//! out a range at a time: the CPU backend finds the others. [`Fault::Failed`] makes the device rest
+//! for a number of jobs, or for good (`gpu/faults.rs`); a controller that sees it in a step of both
 //! backends gives the device less work, or none.
 //!
 //! Too little memory on the host, and a kernel whose text does not compile, are a
@@ -25,6 +26,9 @@ pub(crate) enum Fault {
     Behind,
     /// Images of pairs have numbers of more than 32 bits.
     FarImages,
+    /// It has sorted the points anew since it counted their neighbours, and may have ordered them
+    /// otherwise.
+    Reordered,
     /// It failed in this job or an earlier one, and why.
     Failed(String),
 }
@@ -35,6 +39,9 @@ impl fmt::Display for Fault {
             Self::Busy => f.write_str("another job of the engine was using the device"),
             Self::Behind => {
                 f.write_str("the device lacks positions, which it gets with the next update")
+            }
+            Self::Reordered => {
+                f.write_str("another job made the device sort the points in another order")
             }
             Self::FarImages => f.write_str("images of pairs have numbers of more than 32 bits"),
             Self::Failed(why) => write!(f, "the device has failed: {why}"),

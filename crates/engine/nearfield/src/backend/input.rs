@@ -17,7 +17,7 @@ use crate::{Error, PointSetId, balance::Strategy};
 use nearfield_cpu::{
     CpuBackend, ListOrder, NeighborLists, PairFilter, PairGeometry, PairOfSets, SetRadii,
 };
-use nearfield_grid::{Bounds, Lattice};
+use nearfield_grid::{Bounds, Lattice, Precision};
 use nearfield_pairs::ListKind;
 use std::{
     fmt,
@@ -43,10 +43,14 @@ pub(crate) enum JobKind {
     Geometry,
     /// Numbers of neighbours.
     Counts,
+    /// Neighbour lists of free positions.
+    Query,
+    /// Neighbour lists in chunks.
+    Chunks,
+    /// Batches of pairs for a callback.
+    Batches,
     /// A pair kernel, by the name of its type.
     Kernel(&'static str),
-    /// A job that only the CPU backend does, by its name in reports.
-    OfCpu(&'static str),
 }
 
 impl fmt::Display for JobKind {
@@ -55,7 +59,10 @@ impl fmt::Display for JobKind {
             Self::Lists => "lists",
             Self::Geometry => "pair_geometry",
             Self::Counts => "counts",
-            Self::Kernel(name) | Self::OfCpu(name) => name,
+            Self::Query => "query",
+            Self::Chunks => "list_chunks",
+            Self::Batches => "for_each_batch",
+            Self::Kernel(name) => name,
         })
     }
 }
@@ -148,6 +155,8 @@ pub(crate) struct StepOptions {
     pub(crate) subdivision: u32,
     /// Full lists, or half lists, which hold each pair of a set once.
     pub(crate) lists: ListKind,
+    /// Bytes that lists may take.
+    pub(crate) memory_limit: Option<u64>,
 }
 
 impl StepInput<'_> {
@@ -182,13 +191,19 @@ impl StepInput<'_> {
         self.sets.rules([job.targets, job.sources])
     }
 
-    /// Writes the lists of a job with the CPU backend alone.
+    /// Writes the lists of a job with the CPU backend alone; where there is a memory limit without
+    /// gaps, as a device does.
     ///
     /// # Errors
     /// As [`pair`](Self::pair), and those of the search.
     pub(crate) fn search(&self, job: Job, lists: &mut NeighborLists) -> Result<(), Error> {
-        let (of, kind) = (self.pair(job)?, self.options.lists);
-        Ok((self.cpu).search(of, kind, ListOrder::Unspecified, lists)?)
+        let (of, kind, order) = (self.pair(job)?, self.options.lists, ListOrder::Unspecified);
+        if self.options.memory_limit.is_none() {
+            return Ok((self.cpu).search(of, kind, order, lists)?);
+        }
+        let measured = self.cpu.measure(of, kind)?;
+        (self.options).admit_lists(measured.lengths().len(), measured.pairs(), lists)?;
+        Ok(measured.write(order, lists)?)
     }
 
     /// Writes the lists of a job and the geometry of their pairs with the CPU backend alone.
@@ -197,6 +212,8 @@ impl StepInput<'_> {
     /// As [`search`](Self::search).
     pub(crate) fn geometry(&self, job: Job, geometry: &mut PairGeometry) -> Result<(), Error> {
         let measured = self.cpu.measure(self.pair(job)?, self.options.lists)?;
+        let (targets, pairs) = (measured.lengths().len(), measured.pairs());
+        (self.options).admit_geometry(targets, pairs, Precision::Single, geometry)?;
         Ok(measured.write_geometry(ListOrder::Unspecified, geometry)?)
     }
 }

@@ -39,6 +39,7 @@
 //! | `accelerator` | the trait of a device with memory of its own |
 //! | `gpu`, `emulated` | its two implementations |
 //! | `attached` | the device of an engine, alone or with a share |
+//! | `rows`, `limit` | lists a range at a time, and within a memory limit |
 //! | `split` | both backends on one step |
 //! | `transfer`, `memory`, `lazy` | copies, memory that a device reads, sorting on demand |
 //! | `fault`, `turn` | failures of a device, and who may use it |
@@ -57,9 +58,11 @@ pub(crate) mod gpu_report;
 mod input;
 pub(crate) mod kernel;
 pub(crate) mod lazy;
+pub(crate) mod limit;
 mod memory;
 #[cfg(not(feature = "gpu"))]
 pub(crate) mod no_gpu;
+pub(crate) mod rows;
 pub(crate) mod split;
 pub(crate) mod sums;
 pub(crate) mod support;

@@ -80,8 +80,12 @@ pub(crate) enum Feature {
     PairGeometry,
     /// Neighbours of arbitrary positions.
     Query,
+    /// Neighbours of arbitrary positions, by radii of their own or of the points.
+    QueryWithRadii,
     /// The neighbours of one point.
     EachNeighbor,
+    /// The neighbours of one point that filters or radii of single points keep.
+    FilteredVisits,
     /// Batches of pairs for a callback.
     Batches,
     /// Lists with a skin.
@@ -149,6 +153,8 @@ impl Feature {
             Self::OverLists => "traversals over stored lists",
             Self::PairGeometry => "lists with the geometry of pairs",
             Self::Query => "queries of free positions",
+            Self::QueryWithRadii => "queries with radii of single points",
+            Self::FilteredVisits => "visits of one point with filters or radii of single points",
             Self::EachNeighbor => "visits of the neighbours of one point",
             Self::Batches => "batches of pairs for callbacks",
             Self::Skin => "lists with a skin",
@@ -192,14 +198,22 @@ pub(crate) fn supports(backend: Backend, feature: &Feature) -> Result<(), Unsupp
         (Backend::Gpu, Feature::Systems | Feature::OverLists) => true,
         (
             Backend::Gpu,
-            Feature::TypeCutoffs
+            Feature::LimitedLists
+            | Feature::TypeCutoffs
             | Feature::Exclusions
             | Feature::ChosenTargets
             | Feature::Nearest
             | Feature::PointRadii,
         ) => true,
         // Not divided between two backends. The emulated device does it alone.
-        (Backend::Gpu | Backend::Emulated, Feature::PairGeometry) => true,
+        (
+            Backend::Gpu | Backend::Emulated,
+            Feature::PairGeometry
+            | Feature::ListChunks
+            | Feature::Query
+            | Feature::EachNeighbor
+            | Feature::Batches,
+        ) => true,
         // It computes by the code of the CPU backend.
         (Backend::Emulated, Feature::KernelWithoutCuda { .. } | Feature::SlantedBox) => true,
         _ => false,
@@ -285,7 +299,9 @@ mod tests {
                 Self::ListChunks,
                 Self::PairGeometry,
                 Self::Query,
+                Self::QueryWithRadii,
                 Self::EachNeighbor,
+                Self::FilteredVisits,
                 Self::Batches,
                 Self::Skin,
                 Self::AllPairs,
@@ -317,7 +333,15 @@ mod tests {
                 Self::ListChunks => ("lists in chunks", "`list_chunks`"),
                 Self::PairGeometry => ("lists with the geometry of pairs", "`pair_geometry`"),
                 Self::Query => ("neighbours of free positions", "`query`"),
+                Self::QueryWithRadii => (
+                    "neighbours of free positions by radii of single points",
+                    "`query_into`",
+                ),
                 Self::EachNeighbor => ("neighbours of one point", "`for_each_neighbor`"),
+                Self::FilteredVisits => (
+                    "neighbours of one point with filters or radii of single points",
+                    "`for_each_neighbor`",
+                ),
                 Self::Batches => ("batches of pairs for a callback", "`for_each_batch`"),
                 Self::Skin => ("lists with a skin", "`VerletLists`"),
                 Self::AllPairs => ("sums over all pairs", "`Engine::all_pairs`"),

@@ -4,7 +4,8 @@
 //! points have one radius, and there is no memory limit. Everything else that a settings call of
 //! the same name promises holds here too.
 
-use crate::{ListKind, ListOrder, balance::Strategy};
+use super::filters::FilterSettings;
+use crate::{ListKind, ListOrder, RadiusRule, balance::Strategy};
 use nearfield_grid::{Bounds, Domain};
 
 /// Settings of an engine on the device, made by
@@ -33,6 +34,7 @@ pub struct DeviceEngineBuilder {
     pub(super) within: Bounds,
     pub(super) lists: ListKind,
     pub(super) order: ListOrder,
+    pub(super) filters: FilterSettings,
 }
 
 impl DeviceEngineBuilder {
@@ -45,6 +47,7 @@ impl DeviceEngineBuilder {
             within: Bounds::EMPTY,
             lists: ListKind::Full,
             order: ListOrder::Unspecified,
+            filters: FilterSettings::default(),
         }
     }
 
@@ -95,6 +98,30 @@ impl DeviceEngineBuilder {
     /// also if they are not asked for, 12 bytes a pair.
     pub fn list_order(mut self, order: ListOrder) -> Self {
         self.order = order;
+        self
+    }
+
+    /// A cut-off for every pair of types, as [`Builder::cutoffs`](crate::Builder::cutoffs) takes
+    /// them; [`DeviceEngine::set_types`](super::DeviceEngine::set_types) takes the types. Checked
+    /// when the engine is started.
+    pub fn cutoffs<R: AsRef<[f64]>>(mut self, rows: &[R]) -> Self {
+        let rows = rows.iter().map(|row| row.as_ref().to_vec());
+        self.filters.cutoffs = Some(rows.collect());
+        self
+    }
+
+    /// Whose radius decides, as [`Builder::radii`](crate::Builder::radii) says;
+    /// [`DeviceEngine::set_radii`](super::DeviceEngine::set_radii) takes the radii.
+    pub fn radii(mut self, rule: RadiusRule) -> Self {
+        self.filters.rule = rule;
+        self
+    }
+
+    /// Keeps the `k` nearest of the neighbours of every point, nearest first, as
+    /// [`Builder::nearest`](crate::Builder::nearest). The first job after an update waits for the
+    /// device.
+    pub fn nearest(mut self, k: u32) -> Self {
+        self.filters.nearest = Some(k);
         self
     }
 

@@ -18,12 +18,16 @@
 
 use super::{
     builder::DeviceEngineBuilder,
+    filters::{EngineFilters, with_nearest},
     lists::{DeviceListsView, OverLists, search},
     set::DeviceSetId,
 };
 use crate::{
-    Error, ErrorKind, ListOrder, PointSetId, backend::gpu_report::GpuReport, balance::Strategy,
-    error::MissingLists, slots::Slots,
+    Error, ErrorKind, ListOrder, PointSetId,
+    backend::gpu_report::GpuReport,
+    balance::Strategy,
+    error::{MissingLists, Unsupported},
+    slots::Slots,
 };
 use nearfield_gpu::{
     DeviceInfo, DeviceLattice, DeviceLists, Error as GpuError, ErrorKind as GpuErrorKind,
@@ -69,9 +73,12 @@ pub struct DeviceEngine {
     pub(super) lists: OfProcess<BTreeMap<(usize, usize), Lists>>,
     pub(super) scratch: OfProcess<Mutex<PairScratch>>,
     pub(super) backend: OfProcess<GpuBackend>,
+    pub(super) filters: OfProcess<EngineFilters>,
     /// Since the last [`finish`](Self::finish), something was computed from points that were not in
     /// their cells: the step is to be repeated.
     pub(super) sorted_anew: bool,
+    /// The set of free positions, if there were any.
+    pub(super) queries: Option<PointSetId>,
     /// Positions that were found unusable while another set was worked on, for the next `finish` to
     /// say.
     pub(super) refused: Option<Error>,
@@ -221,7 +228,8 @@ impl DeviceEngine {
             }
         };
         self.outdate(set);
-        sorted.inspect_err(|_| self.take_back(set))
+        let arranged = sorted.and_then(|()| self.arrange(set));
+        arranged.inspect_err(|_| self.take_back(set))
     }
 
     /// The search radius.
@@ -242,7 +250,9 @@ impl DeviceEngine {
         counts: &mut DeviceViewMut<'_, u32>,
     ) -> Result<(), Error> {
         self.usable()?;
-        let of = pair(&self.slots, &self.lattice, &self.sets, targets, sources)?;
+        let of = self.pair(targets, sources)?;
+        let nearest = self.filters.nearest(&self.backend, of)?;
+        let of = with_nearest(of, &nearest);
         let (kind, strategy) = (self.settings.lists, self.settings.strategy);
         self.backend
             .count_on_device(of, kind, strategy, counts, &mut self.scratch())
@@ -272,7 +282,10 @@ impl DeviceEngine {
         quantities: GeometryQuantities,
     ) -> Result<(), Error> {
         self.usable()?;
-        let of = pair(&self.slots, &self.lattice, &self.sets, targets, sources)?;
+        let with = (&self.sets[..], &*self.filters);
+        let of = pair(&self.slots, &self.lattice, with, targets, sources)?;
+        let nearest = self.filters.nearest(&self.backend, of)?;
+        let of = with_nearest(of, &nearest);
         let (kind, strategy) = (self.settings.lists, self.settings.strategy);
         let lists = self
             .lists
@@ -282,7 +295,11 @@ impl DeviceEngine {
         lists.provisional = true;
         lists.quantities = quantities;
         let storage = &mut lists.storage;
-        storage.ascend(self.settings.order == ListOrder::Ascending);
+        if self.filters.has_nearest() {
+            storage.nearest_first(true);
+        } else {
+            storage.ascend(self.settings.order == ListOrder::Ascending);
+        }
         storage.want(quantities);
         search(&self.backend, of, kind, strategy, storage)?;
         lists.current = true;
@@ -502,12 +519,13 @@ impl DeviceEngine {
 
     /// Bytes held on the device.
     pub fn bytes(&self) -> usize {
-        let sets = self.sets.iter().map(|set| set.points.bytes());
+        let sets = self.sets.iter();
+        let sets = sets.map(|set| set.points.bytes() + set.data.bytes());
         let lists = self.lists.values().map(|lists| {
             let over = lists.over.lock().unwrap_or_else(PoisonError::into_inner);
             lists.storage.bytes() + over.bytes()
         });
-        sets.chain(lists).sum::<usize>() + self.scratch().bytes()
+        sets.chain(lists).sum::<usize>() + self.scratch().bytes() + self.filters.bytes()
     }
 
     /// Input of a traversal by both backends.
@@ -517,12 +535,31 @@ impl DeviceEngine {
         sources: PointSetId,
     ) -> Result<Traversable<'_>, Error> {
         self.usable()?;
+        let of = self.pair(targets, sources)?;
+        if !of.filter.is_none() || of.share.is_some() || self.filters.has_nearest() {
+            return Err(ErrorKind::Unsupported(Unsupported {
+                feature: Some("filters and radii of single points".into()),
+                backend: "shared CPU and GPU",
+                remedy: "traverse without with_cpu",
+            })
+            .into());
+        }
         Ok(Traversable {
             backend: &self.backend,
-            of: pair(&self.slots, &self.lattice, &self.sets, targets, sources)?,
+            of,
             strategy: self.settings.strategy,
             scratch: &self.scratch,
         })
+    }
+
+    /// Two sets on the lattice, with the filters that all jobs of them have but for the nearest.
+    pub(super) fn pair(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<PairOfPoints<'_>, Error> {
+        let with = (&self.sets[..], &*self.filters);
+        pair(&self.slots, &self.lattice, with, targets, sources)
     }
 
     /// Memory of traversals, which one call at a time uses.
@@ -582,7 +619,7 @@ pub(super) fn no_lists(targets: PointSetId, sources: PointSetId, why: MissingLis
 pub(super) fn pair<'a>(
     slots: &Slots,
     lattice: &'a Option<DeviceLattice>,
-    sets: &'a [DeviceSetId],
+    (sets, filters): (&'a [DeviceSetId], &'a EngineFilters),
     targets: PointSetId,
     sources: PointSetId,
 ) -> Result<PairOfPoints<'a>, Error> {
@@ -599,13 +636,14 @@ pub(super) fn pair<'a>(
         set: targets,
         sets: 0,
     });
+    let (filter, share) = filters.of_pair([(targets, of_targets), (sources, of_sources)])?;
     Ok(PairOfPoints {
         // There is a lattice as soon as there is a set.
         lattice: lattice.as_ref().ok_or(unknown)?,
         targets: &of_targets.points,
         sources: &of_sources.points,
         same_set: targets == sources,
-        share: None,
-        filter: Default::default(),
+        share,
+        filter,
     })
 }

@@ -104,6 +104,11 @@
 //! # }
 //! ```
 //!
+//! # Free positions
+//!
+//! [`query`](DeviceEngine::query) finds the neighbours of positions that are points of no set. They
+//! become a set that only searches.
+//!
 //! # Many systems
 //!
 //! [`DeviceSystemSearch`] finds the pairs of thousands of small systems whose arrays are on the
@@ -146,12 +151,15 @@
 mod builder;
 mod engine;
 mod fields;
+mod filters;
 mod geometry;
 mod halo;
 mod helper;
 mod lent;
 mod lists;
 mod over_lists;
+mod point_data;
+mod query;
 mod set;
 mod sets;
 mod start;

@@ -1,6 +1,6 @@
 //! A point set on the device: its memory there, and the box that its cells cover.
 
-use nearfield_gpu::{DevicePoints, GpuBackend};
+use nearfield_gpu::{DevicePointData, DevicePoints, GpuBackend};
 use nearfield_grid::Bounds;
 
 /// A point set.
@@ -10,6 +10,18 @@ pub(super) struct DeviceSetId {
     /// Box that its cells cover: that of the points when they were last measured, and room around
     /// it. Empty for a set without points.
     pub(super) room: Bounds,
+    /// What filters read of the points.
+    pub(super) data: DevicePointData,
+    pub(super) given: GivenData,
+}
+
+/// Of how many points there are data, where some were given.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct GivenData {
+    pub(super) types: Option<usize>,
+    pub(super) exclusions: Option<usize>,
+    pub(super) chosen: Option<usize>,
+    pub(super) radii: Option<usize>,
 }
 
 impl DeviceSetId {
@@ -18,6 +30,8 @@ impl DeviceSetId {
         Self {
             points: backend.points(),
             room: Bounds::EMPTY,
+            data: DevicePointData::default(),
+            given: GivenData::default(),
         }
     }
 }

@@ -84,7 +84,7 @@ impl DeviceEngine {
         let Some(lattice) = &*self.lattice else {
             return Ok(true);
         };
-        let DeviceSetId { points, room } = &mut self.sets[set.slot()];
+        let DeviceSetId { points, room, .. } = &mut self.sets[set.slot()];
         match self.backend.finish(points, lattice, room) {
             Ok(SortOutcome::AsBefore) => Ok(true),
             Ok(SortOutcome::Reordered | SortOutcome::Missed) => Ok(false),
@@ -129,7 +129,12 @@ impl DeviceEngine {
     /// Bounds of a set, which gets room around them.
     fn measure(&mut self, set: PointSetId) -> Result<Bounds, Error> {
         let domain = self.settings.domain.clone().map_err(ErrorKind::Setup)?;
-        let DeviceSetId { points, room } = &mut self.sets[set.slot()];
+        // Free positions may lie wherever there are points.
+        let others = match self.queries == Some(set) {
+            true => (self.sets.iter()).fold(Bounds::EMPTY, |all, other| all.union(&other.room)),
+            false => Bounds::EMPTY,
+        };
+        let DeviceSetId { points, room, .. } = &mut self.sets[set.slot()];
         let on_device = |source| Error::from(ErrorKind::OnDevice { set, source });
         let bounds = match self.backend.measure(points).map_err(on_device)? {
             PositionBounds::Bounds(bounds) => bounds,
@@ -139,7 +144,7 @@ impl DeviceEngine {
         };
         *room = with_room(&bounds, &domain, self.settings.radius);
         if !points.is_empty() {
-            *room = room.union(&self.settings.within);
+            *room = room.union(&self.settings.within).union(&others);
         }
         Ok(bounds)
     }
@@ -181,6 +186,11 @@ impl DeviceEngine {
                     .map_err(|source| ErrorKind::OnDevice { set: id, source })?;
             }
         }
+        for index in 0..self.sets.len() {
+            if index == set.slot() || others {
+                self.arrange(self.slots.id(index))?;
+            }
+        }
         Ok(())
     }
 
@@ -220,7 +230,7 @@ impl DeviceEngine {
             along_x: 1,
         })?;
         let lattice = self.backend.lattice(&lattice, 1)?;
-        let DeviceSetId { points, room } = &mut self.sets[set.slot()];
+        let DeviceSetId { points, room, .. } = &mut self.sets[set.slot()];
         let sorted = self.backend.sort(points, &lattice, room);
         let occupancy = sorted.and_then(|()| self.backend.occupancy(points));
         occupancy.map_err(|source| ErrorKind::OnDevice { set, source }.into())

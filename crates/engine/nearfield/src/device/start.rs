@@ -67,20 +67,26 @@ impl DeviceEngineBuilder {
         self,
         backend: impl FnOnce() -> Result<GpuBackend, Error>,
     ) -> Result<DeviceEngine, Error> {
-        Radius::new(self.radius).map_err(ErrorKind::Setup)?;
+        let radius = Radius::new(self.radius).map_err(ErrorKind::Setup)?;
         let domain = self.domain.clone().map_err(ErrorKind::Setup)?;
         if domain.is_slanted() {
             return Err(ErrorKind::Gpu(nearfield_gpu::ErrorKind::SlantedBox.into()).into());
         }
+        let backend = backend()?;
+        let filters = self
+            .filters
+            .start(&backend, radius, self.lists, self.order)?;
         Ok(DeviceEngine {
             settings: self,
-            backend: OfProcess::new(backend()?),
+            filters: OfProcess::new(filters),
+            backend: OfProcess::new(backend),
             lattice: OfProcess::new(None),
             slots: Slots::new(),
             sets: OfProcess::new(Vec::new()),
             lists: OfProcess::new(BTreeMap::new()),
             scratch: OfProcess::new(Mutex::default()),
             sorted_anew: false,
+            queries: None,
             refused: None,
         })
     }

@@ -14,7 +14,7 @@ use nearfield_gpu::{
     Stream, SystemsOutcome,
 };
 use nearfield_grid::{OfProcess, memory::zeroed};
-use std::marker::PhantomData;
+use std::{ffi::c_void, marker::PhantomData};
 
 /// Searches many systems on a GPU, on the caller's stream. `T` is `f32` or `f64`, and indices are
 /// `I`: `i64`, `i32` or `u32`.
@@ -95,13 +95,28 @@ impl<T: SystemReal + DeviceValue, I: PairIndex + DeviceValue> DeviceSystemSearch
     /// # Errors
     /// As [`on`](Self::on), and [`ErrorKind::DeviceUnavailable`].
     pub fn on_gpu(number: u32) -> Result<Self, Error> {
-        let backend = GpuBackend::new(number).map_err(|error| {
-            Error::from(ErrorKind::DeviceUnavailable {
-                device: Device::Gpu(number),
-                missing: error.to_string(),
-            })
-        })?;
-        Ok(Self::of(backend))
+        Self::started(number, GpuBackend::new(number))
+    }
+
+    /// A search on a stream that another library owns; null is the default stream.
+    ///
+    /// # Errors
+    /// As [`on_gpu`](Self::on_gpu).
+    ///
+    /// # Safety
+    /// `stream` is null or a stream of that GPU's primary context, and stays there for as long as
+    /// the search.
+    pub unsafe fn on_borrowed(number: u32, stream: *mut c_void) -> Result<Self, Error> {
+        // SAFETY: as the caller promises.
+        Self::started(number, unsafe { GpuBackend::on_borrowed(number, stream) })
+    }
+
+    fn started(number: u32, backend: Result<GpuBackend, gpu::Error>) -> Result<Self, Error> {
+        let unavailable = |error: gpu::Error| ErrorKind::DeviceUnavailable {
+            device: Device::Gpu(number),
+            missing: error.to_string(),
+        };
+        Ok(Self::of(backend.map_err(unavailable)?))
     }
 
     fn of(backend: GpuBackend) -> Self {

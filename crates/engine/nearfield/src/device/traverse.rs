@@ -14,7 +14,8 @@
 
 use super::{
     DeviceFieldsOf,
-    engine::{DeviceEngine, pair},
+    engine::DeviceEngine,
+    filters::with_nearest,
     helper::{CpuHelper, CpuKernel, HelpedTraversal},
 };
 use crate::{
@@ -331,13 +332,9 @@ impl<'a> DeviceTraversal<'a> {
                     let sets = [targets, sources];
                     return engine.run_over_lists(sets, skin, call, fields, to);
                 }
-                let of = pair(
-                    &engine.slots,
-                    &engine.lattice,
-                    &engine.sets,
-                    targets,
-                    sources,
-                )?;
+                let of = engine.pair(targets, sources)?;
+                let nearest = engine.filters.nearest(&engine.backend, of)?;
+                let of = with_nearest(of, &nearest);
                 let strategy = engine.settings.strategy;
                 engine
                     .backend

@@ -1,4 +1,4 @@
-//! Pairs handed out in batches on the CPU backend's workers.
+//! Pairs handed out in batches on the engine's workers.
 //!
 //! For callers whose code cannot be compiled into a traversal, such as a function pointer of
 //! another language: one call serves some hundred pairs, in arrays that its loops can be vectorised
@@ -12,17 +12,33 @@
 //! the worker and are used again for the next batch, so a traversal allocates by the workers and
 //! not by the pairs.
 //!
+//! If a GPU finds the pairs, they come a [range](RANGE) of targets at a time, while workers hand
+//! out the range before; batches are cut at the same places. Displacements come point by point and
+//! are brought into an array per axis; everything else is handed out where the GPU has written it.
+//! After a fault the CPU backend hands out the targets that are left.
+//!
 //! **Invariant:** all neighbours of a target are in one batch, and every target is in exactly one.
 
 use crate::{
-    Engine, Error, PointSetId,
-    backend::{JobKind, support::Feature},
-    engine::jobs::job,
+    Device, Engine, Error, PointSetId,
+    backend::{
+        AttachedDevice, JobKind,
+        rows::{MeasuredRows, RowPairs, RowRange, RowsOf},
+        support::Feature,
+    },
+    engine::jobs::{Assigned, job},
 };
 use nearfield_cpu::{PairScratch, PairsOfImage, VisitPairs};
-use nearfield_grid::{memory::Shortage, parallel};
+use nearfield_grid::{
+    Stop,
+    memory::{Shortage, make_room, make_room_for_one, with_room, zeroed},
+    parallel,
+};
 use rayon::prelude::*;
-use std::{ops::ControlFlow, sync::OnceLock};
+use std::{
+    ops::{ControlFlow, Range},
+    sync::OnceLock,
+};
 
 /// Number of pairs from which on a batch ends with the target it has reached…
 const PAIRS: usize = 1 << 10;
@@ -30,6 +46,8 @@ const PAIRS: usize = 1 << 10;
 const TARGETS: usize = 1 << 8;
 /// Sorted targets that a worker takes at a time.
 const TASK: usize = 1 << 10;
+/// Pairs that a device sends at a time, about: enough for a copy to run at full speed.
+const RANGE: u64 = 1 << 20;
 
 /// Some targets with all their neighbours, lent for one call.
 ///
@@ -73,7 +91,7 @@ struct Collected {
 impl Engine {
     /// Calls `visit` with all targets and their neighbours, batch by batch, from several threads at
     /// a time; every target is in exactly one batch. [`ControlFlow::Break`] ends it early, which is
-    /// then also what is returned. Always on the CPU backend; lists are neither needed nor written.
+    /// then also what is returned. Lists are neither needed nor written.
     ///
     /// [`traverse`](Self::traverse) is faster wherever a [`PairKernel`](crate::PairKernel) can be
     /// compiled.
@@ -96,8 +114,10 @@ impl Engine {
     /// visited. Neither the order of the batches nor the thread of a batch is fixed; the batches
     /// themselves are, by the points and the settings.
     ///
-    /// An engine that was asked for a GPU alone, or for an emulated one, refuses this with
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+    /// A GPU finds the pairs if the engine was asked for one alone, and `visit` is called by the
+    /// engine's workers while the next pairs are on their way. The GPU is in use until all batches
+    /// are handed out, so jobs of this engine that `visit` begins are done by the CPU pool. An
+    /// engine that shares its jobs leaves this one to the CPU pool.
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`](crate::ErrorKind::UnknownPointSet) and
@@ -111,36 +131,162 @@ impl Engine {
     ) -> Result<ControlFlow<()>, Error> {
         let (t, s) = (targets.slot(), sources.slot());
         let _span = tracing::debug_span!("engine.batches", targets = t, sources = s).entered();
-        let kind = JobKind::OfCpu("for_each_batch");
-        self.assign_to_cpu(&Feature::Batches, job(kind, targets, sources))?;
+        let pair = self.pair(targets, sources)?;
+        self.in_place()?;
+        let job = job(JobKind::Batches, targets, sources);
+        match self.assign_pair(&Feature::Batches, pair.map(|slot| slot as usize))? {
+            Assigned::Cpu(reason) => {
+                let flow = self.batches_on_cpu([targets, sources], &visit, None)?;
+                self.was_done(job, Device::Cpu, reason);
+                Ok(flow)
+            }
+            Assigned::Device(device) => self.batches_on_device(device, [targets, sources], &visit),
+        }
+    }
+
+    /// Hands out the pairs of all targets, or of those that were not `handed_out`, by index.
+    fn batches_on_cpu(
+        &self,
+        [targets, sources]: [PointSetId; 2],
+        visit: &Visit<'_>,
+        handed_out: Option<&[bool]>,
+    ) -> Result<ControlFlow<()>, Error> {
         let of = self.pair_of_sets(targets, sources)?;
-        let len = of.targets.points().len();
-        let failed = OnceLock::new();
+        let (len, index) = (of.targets.points().len(), of.targets.points().index());
+        let left = match handed_out {
+            Some(done) => ranges_left(&index[..len], done)?,
+            None => Vec::new(),
+        };
+        let tasks = match handed_out {
+            Some(_) => left.len(),
+            None => len.div_ceil(TASK),
+        };
         let task = |worker: &mut Worker, task: usize| {
+            let slots = match handed_out {
+                Some(_) => left[task].clone(),
+                None => task * TASK..((task + 1) * TASK).min(len),
+            };
             let mut visiting = Visiting {
                 collected: &mut worker.collected,
-                index: of.targets.points().index(),
-                visit: &visit,
+                index,
+                visit,
                 flow: ControlFlow::Continue(()),
             };
-            let slots = task * TASK..((task + 1) * TASK).min(len);
             let done = (self.backend).visit_pairs(of, slots, &mut worker.scratch, &mut visiting);
             let flow = visiting.flow;
-            let refused = worker
-                .collected
-                .refused
-                .map(|shortage| Err(shortage.into()));
-            if let Err(error) = refused.unwrap_or(done) {
+            worker.refused()?;
+            done?;
+            Ok(if flow.is_continue() {
+                worker.collected.hand_out(visit)
+            } else {
+                flow
+            })
+        };
+        self.on_workers_each(tasks, &task)
+    }
+
+    /// Hands out the pairs that a device finds, a range of targets at a time; after a fault the CPU
+    /// backend goes on with the others.
+    fn batches_on_device(
+        &self,
+        device: AttachedDevice<'_>,
+        [targets, sources]: [PointSetId; 2],
+        visit: &Visit<'_>,
+    ) -> Result<ControlFlow<()>, Error> {
+        let (input, job) = (self.input(), job(JobKind::Batches, targets, sources));
+        let on_cpu = |handed_out: Option<&[bool]>| {
+            self.batches_on_cpu([targets, sources], visit, handed_out)
+        };
+        let measured = device.alone(&input, |device| {
+            device.measure_rows(&input, job, RowsOf::Pairs)
+        });
+        let measured = match measured? {
+            Ok(measured) => measured,
+            Err(fault) => {
+                let flow = on_cpu(None)?;
+                self.ran(job, Some(fault.to_string()));
+                return Ok(flow);
+            }
+        };
+        let (ranges, starts) = ranges_of(&measured.lengths)?;
+        let (mut slots, mut handed) = (0, Ok(ControlFlow::Continue(())));
+        let mut receive = |number: usize, pairs: RowPairs<'_>| {
+            let range: &RowRange = &ranges[number];
+            slots = range.slots.end;
+            handed = self.hand_out_range(&measured, range, &starts, pairs, visit);
+            match handed {
+                Ok(flow) => flow,
+                Err(_) => ControlFlow::Break(()),
+            }
+        };
+        let streamed = device.alone(&input, |device| {
+            device.stream_rows(&input, &measured, &ranges, &mut receive)
+        })?;
+        let flow = handed?;
+        let Err(fault) = streamed else {
+            self.ran(job, None);
+            return Ok(flow);
+        };
+        if flow.is_continue() {
+            let mut handed_out = zeroed::<u8>(measured.targets.len(), MARKS)?;
+            for &target in &measured.targets[..slots] {
+                if let Some(mark) = handed_out.get_mut(target as usize) {
+                    *mark = 1;
+                }
+            }
+            let mut marks = with_room(handed_out.len(), MARKS)?;
+            marks.extend(handed_out.iter().map(|&mark| mark == 1));
+            let flow = on_cpu(Some(&marks))?;
+            self.ran(job, Some(fault.to_string()));
+            return Ok(flow);
+        }
+        self.ran(job, Some(fault.to_string()));
+        Ok(flow)
+    }
+
+    /// Hands out the pairs of a range of sorted targets; `starts` has the number of the first entry
+    /// of every task.
+    fn hand_out_range(
+        &self,
+        measured: &MeasuredRows,
+        range: &RowRange,
+        starts: &[u64],
+        pairs: RowPairs<'_>,
+        visit: &Visit<'_>,
+    ) -> Result<ControlFlow<()>, Error> {
+        let stop = Stop::current();
+        let first = range.slots.start / TASK;
+        let task = |worker: &mut Worker, task: usize| {
+            if stop.is_asked() {
+                return Err(nearfield_cpu::ErrorKind::Interrupted.into());
+            }
+            let begin = (first + task) * TASK;
+            let slots = begin..(begin + TASK).min(range.slots.end);
+            let entry = (starts[first + task] - range.entries.start) as usize;
+            let flow = worker.hand_out(measured, slots, (entry, pairs), visit);
+            worker.refused()?;
+            Ok(flow)
+        };
+        if stop.is_asked_now() {
+            return Err(nearfield_cpu::Error::from(nearfield_cpu::ErrorKind::Interrupted).into());
+        }
+        self.on_workers_each(range.slots.len().div_ceil(TASK), &task)
+    }
+
+    /// Does tasks on the workers until one fails or ends the visit.
+    fn on_workers_each(&self, tasks: usize, task: &Task<'_>) -> Result<ControlFlow<()>, Error> {
+        let failed = OnceLock::new();
+        let task = |worker: &mut Worker, number: usize| match task(worker, number) {
+            Ok(flow) => flow,
+            Err(error) => {
                 // The first counts.
                 let _ = failed.set(error);
-                return ControlFlow::Break(());
+                ControlFlow::Break(())
             }
-            flow?;
-            worker.collected.hand_out(&visit)
         };
         self.backend.start()?;
         let flow = self.backend.install(|| {
-            let mut tasks = 0..len.div_ceil(TASK);
+            let mut tasks = 0..tasks;
             if parallel::is_shared() {
                 (tasks.into_par_iter()).try_for_each_init(Worker::default, task)
             } else {
@@ -155,6 +301,55 @@ impl Engine {
     }
 }
 
+/// Name of the memory of marks in messages.
+const MARKS: &str = "marks of targets";
+
+/// The ranges of sorted targets of these lengths in which a device sends pairs, each some whole
+/// tasks, and the number of the first entry of every task.
+fn ranges_of(lengths: &[u32]) -> Result<(Vec<RowRange>, Vec<u64>), Shortage> {
+    const WHAT: &str = "ranges of targets";
+    let (mut ranges, mut starts) = (Vec::new(), with_room(lengths.len().div_ceil(TASK), WHAT)?);
+    let mut range = RowRange {
+        slots: 0..0,
+        entries: 0..0,
+    };
+    for task in lengths.chunks(TASK) {
+        starts.push(range.entries.end);
+        range.slots.end += task.len();
+        range.entries.end += task.iter().map(|&length| u64::from(length)).sum::<u64>();
+        let is_full = range.entries.end - range.entries.start >= RANGE;
+        if is_full || range.slots.end == lengths.len() {
+            make_room_for_one(&mut ranges, WHAT)?;
+            let next = RowRange {
+                slots: range.slots.end..range.slots.end,
+                entries: range.entries.end..range.entries.end,
+            };
+            ranges.push(std::mem::replace(&mut range, next));
+        }
+    }
+    Ok((ranges, starts))
+}
+
+/// The ranges of sorted targets, of one task each, that were not handed out; `index` are the
+/// caller's indices of the sorted targets, by which `done` says so.
+fn ranges_left(index: &[u32], done: &[bool]) -> Result<Vec<Range<usize>>, Shortage> {
+    const WHAT: &str = "ranges of targets";
+    let mut left: Vec<Range<usize>> = Vec::new();
+    for (slot, &target) in index.iter().enumerate() {
+        if done.get(target as usize) == Some(&true) {
+            continue;
+        }
+        match left.last_mut() {
+            Some(range) if range.end == slot && slot % TASK != 0 => range.end = slot + 1,
+            _ => {
+                make_room_for_one(&mut left, WHAT)?;
+                left.push(slot..slot + 1);
+            }
+        }
+    }
+    Ok(left)
+}
+
 /// Memory that a worker keeps from task to task.
 #[derive(Debug, Default)]
 struct Worker {
@@ -163,6 +358,61 @@ struct Worker {
     /// Buffers of the search.
     scratch: PairScratch,
 }
+
+impl Worker {
+    /// An error if there was no memory for a pair.
+    fn refused(&self) -> Result<(), nearfield_cpu::Error> {
+        let refused = self.collected.refused;
+        refused.map_or(Ok(()), |shortage| Err(shortage.into()))
+    }
+
+    /// Hands out the pairs of a task that a device has found: those of the sorted targets `slots`,
+    /// which begin with number `first` of `pairs`.
+    fn hand_out(
+        &mut self,
+        measured: &MeasuredRows,
+        slots: Range<usize>,
+        (mut first, pairs): (usize, RowPairs<'_>),
+        visit: &Visit<'_>,
+    ) -> ControlFlow<()> {
+        let collected = &mut self.collected;
+        let mut next = slots.start;
+        while next < slots.end {
+            let begin = next;
+            let mut end = 0usize;
+            collected.offsets.clear();
+            collected.offsets.push(0);
+            while next < slots.end && end < PAIRS && next - begin < TARGETS {
+                end += measured.lengths[next] as usize;
+                collected.offsets.push(end as u32);
+                next += 1;
+            }
+            let of_batch = first..first + end;
+            first += end;
+            for (axis, d) in collected.d.iter_mut().enumerate() {
+                d.clear();
+                if let Err(shortage) = make_room(d, end, "a batch of pairs") {
+                    collected.refused = Some(shortage);
+                    return ControlFlow::Break(());
+                }
+                let from = pairs.displacements[of_batch.clone()].iter();
+                d.extend(from.map(|displacement| displacement[axis]));
+            }
+            visit(PairBatch {
+                targets: &measured.targets[begin..next],
+                offsets: &collected.offsets,
+                sources: &pairs.sources[of_batch.clone()],
+                d: collected.d.each_ref().map(Vec::as_slice),
+                d2: &pairs.squares[of_batch],
+            })?;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// A task of a visit, by its number.
+type Task<'a> =
+    dyn Fn(&mut Worker, usize) -> Result<ControlFlow<()>, nearfield_cpu::Error> + Sync + 'a;
 
 /// Takes batches: the caller's function, as an object, so that nothing is compiled for each.
 type Visit<'a> = dyn Fn(PairBatch<'_>) -> ControlFlow<()> + Sync + 'a;
@@ -258,5 +508,127 @@ impl Collected {
         self.d.iter_mut().for_each(Vec::clear);
         self.d2.clear();
         flow
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::emulated::EmulatedDevice;
+    use nearfield_testkit::cloud::Cloud;
+    use std::sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    fn emulated() -> Device {
+        Device::Emulated(Default::default())
+    }
+
+    /// An engine of points whose device fails after this number of ranges.
+    fn failing(points: &[[f32; 3]], ranges: usize) -> (Engine, PointSetId) {
+        let builder = Engine::builder(2.0).device(emulated()).threads(2);
+        let mut engine = builder.memory_limit(1 << 20).build().unwrap();
+        let device = EmulatedDevice::new(Default::default()).unwrap();
+        device.fail_after(ranges);
+        engine.accelerator = Some(Box::new(device));
+        let set = engine.add_point_set(points).unwrap();
+        (engine, set)
+    }
+
+    /// Every target with its sorted sources and the bits of their squared distances.
+    fn pairs_of(engine: &Engine, set: PointSetId) -> Vec<(u32, Vec<(u32, u32)>)> {
+        let found = Mutex::new(Vec::new());
+        let flow = engine.for_each_batch(set, set, |batch| {
+            let mut found = found.lock().unwrap();
+            for (k, &target) in batch.targets.iter().enumerate() {
+                let pairs = batch.offsets[k] as usize..batch.offsets[k + 1] as usize;
+                let mut list: Vec<_> = pairs
+                    .map(|pair| (batch.sources[pair], batch.d2[pair].to_bits()))
+                    .collect();
+                list.sort_unstable();
+                found.push((target, list));
+            }
+            ControlFlow::Continue(())
+        });
+        assert!(flow.unwrap().is_continue());
+        let mut found = found.into_inner().unwrap();
+        found.sort_unstable();
+        found
+    }
+
+    #[test]
+    fn batches_are_handed_out_once_whatever_becomes_of_the_device() {
+        // Some two million pairs: two ranges.
+        let points = Cloud::Lattice.points(60_000, 1);
+        let (mut engine, set) = failing(&points, usize::MAX);
+        engine.accelerator = None;
+        let expected = pairs_of(&engine, set);
+        assert_eq!(expected.len(), points.len());
+        for ranges in 0..2 {
+            let (engine, set) = failing(&points, ranges);
+            assert!(pairs_of(&engine, set) == expected, "{ranges}");
+            let report = &engine.report().jobs[0];
+            assert_eq!(report.device, Device::Cpu);
+            assert!(report.reason.contains("it is lost"), "{}", report.reason);
+        }
+        let (engine, set) = failing(&points, usize::MAX);
+        assert!(pairs_of(&engine, set) == expected);
+        assert_eq!(engine.report().jobs[0].device, emulated());
+    }
+
+    #[test]
+    fn a_break_ends_batches_of_a_device() {
+        let points = Cloud::Lattice.points(60_000, 1);
+        let (engine, set) = failing(&points, usize::MAX);
+        let calls = AtomicUsize::new(0);
+        let flow = engine.for_each_batch(set, set, |_| {
+            calls.fetch_add(1, Ordering::Relaxed);
+            ControlFlow::Break(())
+        });
+        assert!(flow.unwrap().is_break());
+        // Both workers may have been in a call.
+        assert!(calls.into_inner() <= 2);
+    }
+
+    #[test]
+    fn ranges_are_whole_tasks_with_all_entries() {
+        let lengths: Vec<u32> = (0..10 * TASK as u32 + 7).map(|k| 200 + k % 3).collect();
+        let (ranges, starts) = ranges_of(&lengths).unwrap();
+        assert_eq!(starts.len(), 11);
+        let mut end = RowRange {
+            slots: 0..0,
+            entries: 0..0,
+        };
+        for range in ranges {
+            assert_eq!(range.slots.start, end.slots.end);
+            assert_eq!(range.entries.start, end.entries.end);
+            assert_eq!(range.slots.start % TASK, 0);
+            assert_eq!(starts[range.slots.start / TASK], range.entries.start);
+            end = range;
+        }
+        assert_eq!(end.slots.end, lengths.len());
+        assert_eq!(
+            end.entries.end,
+            lengths.iter().map(|&n| u64::from(n)).sum::<u64>()
+        );
+        assert!(ranges_of(&[]).unwrap().0.is_empty());
+    }
+
+    #[test]
+    fn targets_that_are_left_are_cut_into_tasks() {
+        let index: Vec<u32> = (0..3 * TASK as u32).rev().collect();
+        let mut done = vec![false; index.len()];
+        for target in 0..TASK + 10 {
+            done[target] = true;
+        }
+        done[index[5] as usize] = true;
+        let left = ranges_left(&index, &done).unwrap();
+        assert_eq!(left, [0..5, 6..TASK, TASK..2 * TASK - 10]);
+        assert!(
+            ranges_left(&index, &vec![true; index.len()])
+                .unwrap()
+                .is_empty()
+        );
     }
 }

@@ -5,15 +5,23 @@
 //! first chunk. Targets come in sorted order, so the points of a chunk are near each other, and a
 //! caller that reads its own arrays by the indices finds them in a cache.
 //!
+//! A GPU counts and writes in the same order, into page-locked memory that it lends. Between chunks
+//! it holds nothing of them, and other jobs may use it. If it fails, the CPU backend finds the
+//! lists that have not been handed out yet.
+//!
 //! **Invariant:** every target is in exactly one chunk, and no chunk exceeds the storage.
 
 use crate::{
-    Engine, Error, ErrorKind, PointSetId,
-    backend::{JobKind, support::Feature},
-    engine::jobs::job,
+    Device, Engine, Error, ErrorKind, PointSetId,
+    backend::{
+        Fault, Job, JobKind,
+        rows::{MeasuredRows, RowRange, RowsOf},
+        support::Feature,
+    },
+    engine::jobs::{Assigned, job},
 };
 use nearfield_cpu::{ListOrder, ListRows, MeasuredLists};
-use std::ops::Range;
+use nearfield_grid::memory::zeroed;
 
 /// The lists of a pair of sets, chunk by chunk; made by [`Engine::list_chunks`].
 ///
@@ -37,19 +45,55 @@ use std::ops::Range;
 /// ```
 #[derive(Debug)]
 pub struct ListChunks<'e> {
-    /// Number of neighbours of every target, in sorted order.
-    measured: MeasuredLists<'e>,
-    order: ListOrder,
+    engine: &'e Engine,
+    targets: PointSetId,
+    sources: PointSetId,
+    /// Who finds the lists, and how long they are.
+    measured: Measured<'e>,
+    /// By slot, whether a device that has failed had handed the list out; empty unless one has.
+    handed_out: Vec<bool>,
     /// Most targets of a chunk.
     max_targets: usize,
     /// Most neighbours of a chunk.
     ///
     /// At least the longest list, so every chunk has a target.
     max_pairs: u64,
-    /// First sorted target of the next chunk.
+    /// First sorted target of the next chunk, and the number of its first entry.
     next: usize,
+    next_entry: u64,
     /// The storage of all chunks, reserved once.
     rows: ListRows,
+}
+
+/// Number of neighbours of every target, in sorted order, by the backend that finds the lists.
+#[derive(Debug)]
+enum Measured<'e> {
+    Cpu(MeasuredLists<'e>),
+    Device(MeasuredRows),
+}
+
+impl Measured<'_> {
+    fn lengths(&self) -> &[u32] {
+        match self {
+            Self::Cpu(lists) => lists.lengths(),
+            Self::Device(rows) => &rows.lengths,
+        }
+    }
+
+    /// The caller's index of every sorted target.
+    fn targets(&self) -> &[u32] {
+        match self {
+            Self::Cpu(lists) => lists.targets(),
+            Self::Device(rows) => &rows.targets,
+        }
+    }
+
+    fn pairs(&self) -> u64 {
+        match self {
+            Self::Cpu(lists) => lists.pairs(),
+            Self::Device(rows) => rows.pairs,
+        }
+    }
 }
 
 /// Lists of some targets of a set.
@@ -67,8 +111,8 @@ impl Engine {
     /// [`Builder::memory_limit`](crate::Builder::memory_limit) (all lists in one chunk without a
     /// limit), whether the pair of sets is active or not. Nothing is kept in the engine.
     ///
-    /// Neighbours are counted first, which takes four bytes per target on top of the limit, so this
-    /// takes about twice as long as a search into lists.
+    /// Neighbours are counted first, which takes four bytes per target on top of the limit (eight
+    /// where a GPU counts), so this takes about twice as long as a search into lists.
     ///
     /// ```
     /// use nearfield::prelude::*;
@@ -90,8 +134,8 @@ impl Engine {
     /// Dropping the chunks early is fine. The engine is borrowed meanwhile, so its sets cannot
     /// change while chunks are handed out.
     ///
-    /// An engine that was asked for a GPU alone, or for an emulated one, refuses this with
-    /// [`ErrorKind::Unsupported`].
+    /// A GPU does it if the engine was asked for one alone; an engine that shares its jobs leaves
+    /// it to the CPU pool.
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::NoRadii`], [`ErrorKind::ListTooLong`] when the
@@ -101,45 +145,84 @@ impl Engine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<ListChunks<'_>, Error> {
-        let kind = JobKind::OfCpu("list_chunks");
-        self.assign_to_cpu(&Feature::ListChunks, job(kind, targets, sources))?;
-        let of = self.pair_of_sets(targets, sources)?;
-        let measured = self.backend.measure(of, self.settings.lists)?;
+        let pair = self.pair(targets, sources)?;
+        self.in_place()?;
+        let job = job(JobKind::Chunks, targets, sources);
+        let measured =
+            match self.assign_pair(&Feature::ListChunks, pair.map(|slot| slot as usize))? {
+                Assigned::Cpu(reason) => {
+                    let measured = self.measured(targets, sources)?;
+                    self.was_done(job, Device::Cpu, reason);
+                    Measured::Cpu(measured)
+                }
+                Assigned::Device(device) => {
+                    let input = self.input();
+                    let count = device.alone(&input, |device| {
+                        device.measure_rows(&input, job, RowsOf::Lists)
+                    });
+                    let (measured, instead) = match count? {
+                        Ok(rows) => (Measured::Device(rows), None),
+                        Err(fault) => {
+                            let measured = self.measured(targets, sources)?;
+                            (Measured::Cpu(measured), Some(fault.to_string()))
+                        }
+                    };
+                    self.ran(job, instead);
+                    measured
+                }
+            };
         let (max_targets, max_pairs) = match self.settings.memory_limit {
             Some(limit) => split(&measured, targets, limit)?,
             None => (measured.lengths().len(), measured.pairs()),
         };
-        let mut rows = ListRows::default();
-        rows.reserve(max_targets, max_pairs)?;
-        Ok(ListChunks {
+        let mut chunks = ListChunks {
+            engine: self,
+            targets,
+            sources,
             measured,
-            order: self.settings.order,
+            handed_out: Vec::new(),
             max_targets,
             max_pairs,
             next: 0,
-            rows,
-        })
+            next_entry: 0,
+            rows: ListRows::default(),
+        };
+        chunks.make_room()?;
+        Ok(chunks)
+    }
+
+    /// The lengths of all lists, by the CPU backend.
+    fn measured(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<MeasuredLists<'_>, Error> {
+        let of = self.pair_of_sets(targets, sources)?;
+        Ok(self.backend.measure(of, self.settings.lists)?)
     }
 }
 
 impl ListChunks<'_> {
     /// Writes and hands out the next chunk; `None` after the last.
     ///
-    /// Searches for the chunk's targets on all workers of the engine. After an error the same chunk
-    /// is tried again by the next call.
+    /// Searches for the chunk's targets on the GPU, or on all workers of the engine. After an error
+    /// the same chunk is tried again by the next call.
     ///
     /// # Errors
     /// [`ErrorKind::Cpu`] when memory is short.
     pub fn next_chunk(&mut self) -> Result<Option<ListChunk<'_>>, Error> {
-        let slots = self.cut();
-        if slots.is_empty() {
+        let mut range = self.cut();
+        if range.slots.is_empty() {
             return Ok(None);
         }
-        self.measured
-            .write_range(slots.clone(), self.order, &mut self.rows)?;
-        self.next = slots.end;
+        if let Some(fault) = self.write(&range)? {
+            self.take_over(fault)?;
+            range = self.cut();
+            self.write(&range)?;
+        }
+        (self.next, self.next_entry) = (range.slots.end, range.entries.end);
         Ok(Some(ListChunk {
-            targets: &self.measured.targets()[slots],
+            targets: &self.measured.targets()[range.slots],
             offsets: self.rows.offsets(),
             indices: self.rows.indices(),
         }))
@@ -155,23 +238,89 @@ impl ListChunks<'_> {
         self.rows.bytes()
     }
 
+    /// Makes the storage of all chunks.
+    fn make_room(&mut self) -> Result<(), Error> {
+        let (engine, targets, pairs) = (self.engine, self.max_targets, self.max_pairs);
+        if let (Measured::Device(_), Some(device)) = (&self.measured, engine.second_backend()) {
+            let rows = &mut self.rows;
+            let lent = device.alone(&engine.input(), |device| {
+                device.lend_rows(rows, targets, pairs)
+            });
+            match lent? {
+                Ok(()) => return Ok(()),
+                Err(fault) => self.take_over(fault)?,
+            }
+        }
+        Ok(self.rows.reserve(targets, pairs)?)
+    }
+
+    /// Writes the lists of a range; the fault of the device, if one failed.
+    fn write(&mut self, range: &RowRange) -> Result<Option<Fault>, Error> {
+        let (engine, rows) = (self.engine, &mut self.rows);
+        let order = engine.settings.order;
+        match (&self.measured, engine.second_backend()) {
+            (Measured::Cpu(lists), _) => {
+                lists.write_range(range.slots.clone(), order, rows)?;
+                Ok(None)
+            }
+            (Measured::Device(measured), Some(device)) => {
+                let input = engine.input();
+                let written = device.alone(&input, |device| {
+                    device.write_rows(&input, measured, range, rows)
+                });
+                if order == ListOrder::Ascending && matches!(written, Ok(Ok(()))) {
+                    tracing::debug_span!("cpu.sort_lists").in_scope(|| rows.sort(&engine.backend));
+                }
+                Ok(written?.err())
+            }
+            // An engine that is borrowed keeps its device.
+            (Measured::Device(_), None) => Ok(Some(Fault::Behind)),
+        }
+    }
+
+    /// Goes on with the CPU backend, which finds the lists that have not been handed out.
+    fn take_over(&mut self, fault: Fault) -> Result<(), Error> {
+        const WHAT: &str = "marks of targets";
+        let measured = self.engine.measured(self.targets, self.sources)?;
+        let points = measured.targets().len();
+        let mut done = zeroed(points, WHAT)?;
+        for &target in &self.measured.targets()[..self.next] {
+            if let Some(done) = done.get_mut(target as usize) {
+                *done = 1u8;
+            }
+        }
+        let mut handed_out = nearfield_grid::memory::with_room(points, WHAT)?;
+        handed_out.extend((measured.targets().iter()).map(|&target| done[target as usize] == 1));
+        self.measured = Measured::Cpu(measured);
+        (self.handed_out, self.next, self.next_entry) = (handed_out, 0, 0);
+        let job: Job = job(JobKind::Chunks, self.targets, self.sources);
+        (self.engine).was_done(job, Device::Cpu, fault.to_string().into());
+        Ok(())
+    }
+
     /// The sorted targets of the next chunk.
     ///
     /// As many targets as fit, in order. Looks at one length per target, so cutting costs nothing
     /// beside writing the lists.
-    fn cut(&self) -> Range<usize> {
-        let lengths = &self.measured.lengths()[self.next..];
-        let mut room = self.max_pairs;
-        let taken = lengths
-            .iter()
+    fn cut(&self) -> RowRange {
+        let lengths = self.measured.lengths();
+        let done = |slot: usize| self.handed_out.get(slot) == Some(&true);
+        let begin = (self.next..lengths.len()).find(|&slot| !done(slot));
+        let begin = begin.unwrap_or(lengths.len());
+        let mut pairs = 0;
+        let taken = (begin..lengths.len())
             .take(self.max_targets)
-            .take_while(|length| {
-                let fits = u64::from(**length) <= room;
-                room = room.saturating_sub(u64::from(**length));
+            .take_while(|&slot| {
+                let with = pairs + u64::from(lengths[slot]);
+                let fits = with <= self.max_pairs && !done(slot);
+                pairs = if fits { with } else { pairs };
                 fits
             })
             .count();
-        self.next..self.next + taken
+        RowRange {
+            slots: begin..begin + taken,
+            entries: self.next_entry..self.next_entry + pairs,
+        }
     }
 }
 
@@ -186,7 +335,7 @@ impl ListChunks<'_> {
 ///
 /// # Errors
 /// [`ErrorKind::ListTooLong`] naming the target with the longest list.
-fn split(measured: &MeasuredLists<'_>, set: PointSetId, limit: u64) -> Result<(usize, u64), Error> {
+fn split(measured: &Measured<'_>, set: PointSetId, limit: u64) -> Result<(usize, u64), Error> {
     let targets = measured.lengths().len();
     let lengths = measured.lengths().iter().enumerate();
     let Some((slot, &longest)) = lengths.max_by_key(|(_, length)| **length) else {
@@ -258,5 +407,55 @@ impl<'a> ListChunk<'a> {
     /// Bytes of the chunk's lists, which the memory limit bounds.
     pub fn bytes(&self) -> u64 {
         ListRows::bytes_for(self.len(), self.pairs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::emulated::EmulatedDevice;
+    use nearfield_testkit::cloud::Cloud;
+
+    /// All chunks: their targets, and their lists.
+    fn chunks_of(engine: &Engine, set: PointSetId) -> Vec<(Vec<u32>, Vec<Vec<u32>>)> {
+        let mut chunks = engine.list_chunks(set, set).unwrap();
+        let mut found = Vec::new();
+        while let Some(chunk) = chunks.next_chunk().unwrap() {
+            let lists = chunk.iter().map(|(_, list)| list.to_vec()).collect();
+            found.push((chunk.targets().to_vec(), lists));
+        }
+        assert!(chunks.next_chunk().unwrap().is_none());
+        found
+    }
+
+    #[test]
+    fn chunks_are_handed_out_once_whatever_becomes_of_the_device() {
+        let points = Cloud::Clusters.points(6_000, 4);
+        let chunks = |ranges: Option<usize>| {
+            let spec = nearfield_balance::EmulatedSpec::default();
+            let mut engine = Engine::builder(1.0)
+                .device(Device::Emulated(spec))
+                .memory_limit(40_000)
+                .list_order(ListOrder::Ascending)
+                .build()
+                .unwrap();
+            let device = EmulatedDevice::new(spec).unwrap();
+            device.fail_after(ranges.unwrap_or(usize::MAX));
+            engine.accelerator = Some(Box::new(device));
+            let set = engine.add_point_set(&points).unwrap();
+            if ranges.is_none() {
+                engine.accelerator = None;
+            }
+            let found = chunks_of(&engine, set);
+            (found, engine.report().jobs[0].device)
+        };
+        let (expected, on) = chunks(None);
+        assert_eq!(on, Device::Cpu);
+        assert!(expected.len() > 4, "{}", expected.len());
+        for ranges in [0, 1, 3, usize::MAX] {
+            let (found, on) = chunks(Some(ranges));
+            assert!(found == expected, "{ranges}");
+            assert_eq!(on == Device::Cpu, ranges != usize::MAX);
+        }
     }
 }

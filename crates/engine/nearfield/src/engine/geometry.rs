@@ -15,7 +15,6 @@ use crate::{
     Device, Engine, Error, ListOrder, PointSetId,
     backend::{JobKind, support::Feature},
     engine::jobs::{Assigned, job},
-    engine::lists::within,
     lists::PairGeometry,
 };
 
@@ -50,7 +49,6 @@ impl Engine {
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`](crate::ErrorKind::UnknownPointSet) and
     /// [`ErrorKind::NoRadii`](crate::ErrorKind::NoRadii);
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a memory limit on a GPU;
     /// [`ErrorKind::MemoryLimit`](crate::ErrorKind::MemoryLimit), which leaves `geometry` as it
     /// was; and [`ErrorKind::Cpu`](crate::ErrorKind::Cpu) when memory is short, after which
     /// `geometry` is of no use until it is written again.
@@ -95,19 +93,9 @@ impl Engine {
     ) -> Result<(), Error> {
         let of = self.pair_of_sets(targets, sources)?;
         let lists = self.backend.measure(of, self.settings.lists)?;
-        if let Some(limit) = self.settings.memory_limit {
-            let bytes = |geometry: &PairGeometry| {
-                geometry.bytes_after(lists.lengths().len(), lists.pairs(), self.precision())
-            };
-            within(
-                limit,
-                "the geometry of pairs",
-                bytes(&PairGeometry::default()),
-            )?;
-            if bytes(geometry) > limit {
-                *geometry = PairGeometry::default();
-            }
-        }
+        let (targets, pairs) = (lists.lengths().len(), lists.pairs());
+        let options = self.input().options;
+        options.admit_geometry(targets, pairs, self.precision(), geometry)?;
         lists.write_geometry(self.settings.order, geometry)?;
         Ok(())
     }

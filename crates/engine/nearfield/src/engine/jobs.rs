@@ -86,6 +86,7 @@ impl Engine {
                 strategy: self.settings.strategy,
                 subdivision: self.settings.subdivision,
                 lists: self.settings.lists,
+                memory_limit: self.settings.memory_limit,
             },
         }
     }

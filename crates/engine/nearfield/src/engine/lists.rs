@@ -12,14 +12,15 @@
 use crate::{
     Device, Engine, Error, ErrorKind, ListOrder, NeighborLists, PointSetId,
     backend::{
-        Job, JobKind,
+        Fault, Job, JobKind,
         accelerator::{KernelWork, Numbers},
+        limit::{LISTS, within},
         support::Feature,
         values::Values,
     },
     engine::{
         jobs::{Assigned, job},
-        search_pairs::SlotPair,
+        search_pairs::{SearchPairs, SlotPair},
         sets::pair_of_sets,
     },
     error::MissingLists,
@@ -32,9 +33,6 @@ use nearfield_grid::{
 use nearfield_pairs::ListKind;
 use rayon::prelude::*;
 use std::time::Instant;
-
-/// Name of the memory that exceeds a limit.
-pub(super) const LISTS: &str = "neighbour lists";
 
 /// Targets that a worker visits at a time.
 ///
@@ -62,8 +60,8 @@ impl Engine {
     ///
     /// With a memory limit that leaves room for gaps, about a tenth, lists are written as without
     /// one. Otherwise the lists of all sets together are counted before any is kept, which takes
-    /// about twice as long. An engine on a GPU alone cannot keep a limit and refuses the search
-    /// with [`ErrorKind::Unsupported`].
+    /// about twice as long. A GPU alone counts in any case, so a limit costs it little; the entries
+    /// on the way take no more of its own memory than the limit.
     ///
     /// # Errors
     /// [`ErrorKind::MemoryLimit`] with no list of this call kept, [`ErrorKind::NoRadii`], and
@@ -144,8 +142,12 @@ impl Engine {
     /// before anything is written. Counting takes four bytes per target on top of the limit.
     fn find_within(&mut self, limit: u64) -> Result<(), Error> {
         // Whether the device that was asked for can keep a limit is said once for all lists.
-        let Assigned::Cpu(reason) = self.assign(&Feature::LimitedLists)? else {
-            return self.find_unlimited();
+        let reason = match self.assign(&Feature::LimitedLists)? {
+            Assigned::Cpu(reason) => reason,
+            Assigned::Device(_) => match self.find_within_on_device(limit)? {
+                None => return Ok(()),
+                Some(fault) => fault.to_string().into(),
+            },
         };
         let pairs = self.outdated()?;
         if !self.find_at_once(&pairs, limit)? {
@@ -160,31 +162,18 @@ impl Engine {
     /// Counts the lists of `pairs`, which are those that are out of date, and writes them where
     /// everything stays within `limit`.
     fn find_measured(&mut self, pairs: &[SlotPair], limit: u64) -> Result<(), Error> {
-        let mut measured = with_room(pairs.len(), "counted lists")?;
-        let (mut needed, mut held) = (0, 0);
-        for record in self.pairs.records() {
-            // Those of outdated pairs are counted below, and inactive ones have no lists.
-            let (targets, pairs) = match record.current {
-                true => (record.lists.len(), record.lists.pairs()),
-                false if record.active => continue,
-                false => (0, 0),
-            };
-            needed += NeighborLists::default().bytes_after(targets, pairs);
-            held += record.lists.bytes_after(targets, pairs);
-        }
+        let mut measured = with_room(pairs.len(), COUNTED)?;
+        let mut counted = with_room(pairs.len(), COUNTED)?;
         for &pair in pairs {
             let slots = pair.map(|slot| slot as usize);
             let (rule, kind) = (self.settings.rule, self.settings.lists);
             self.pairs.record(pair)?;
             let of = pair_of_sets(&self.backend, &self.sets, rule, &self.filters, slots)?;
             let lists = self.backend.measure(of, kind)?;
-            let (targets, found) = (lists.lengths().len(), lists.pairs());
-            needed += NeighborLists::default().bytes_after(targets, found);
-            held += (self.pairs.get(pair)).map_or(0, |pair| pair.lists.bytes_after(targets, found));
+            counted.push((pair, lists.lengths().len(), lists.pairs()));
             measured.push((pair, lists));
         }
-        within(limit, LISTS, needed)?;
-        if held > limit {
+        if held_within(&self.pairs, limit, &counted)? > limit {
             // Room kept from earlier steps is given back where it is too much altogether.
             for pair in self.pairs.records_mut() {
                 match pair.current {
@@ -199,6 +188,36 @@ impl Engine {
             record.current = true;
         }
         Ok(())
+    }
+
+    /// The same on the device of the engine. Returns its fault, if it failed before all lists were
+    /// counted; the CPU backend then keeps the limit.
+    ///
+    /// Memory that a device has lent does not shrink. Where that kept from earlier steps is too
+    /// much, all of it is given back, and the lists that were current are found again.
+    fn find_within_on_device(&mut self, limit: u64) -> Result<Option<Fault>, Error> {
+        let pairs = self.outdated()?;
+        let mut counted = with_room(pairs.len(), COUNTED)?;
+        for &pair in &pairs {
+            self.pairs.record(pair)?;
+            let (slots, job) = (pair.map(|slot| slot as usize), lists_of(pair));
+            let Assigned::Device(device) = self.assign_pair(&Feature::LimitedLists, slots)? else {
+                continue;
+            };
+            let input = self.input();
+            match device.alone(&input, |device| device.measure(&input, job))? {
+                Ok(found) => counted.push((pair, self.sets[slots[0]].grid.len(), found)),
+                Err(fault) => return Ok(Some(fault)),
+            }
+        }
+        if held_within(&self.pairs, limit, &counted)? > limit {
+            for pair in self.pairs.records_mut() {
+                pair.current = false;
+                pair.lists.release();
+            }
+        }
+        self.find_unlimited()?;
+        Ok(None)
     }
 
     /// Writes the lists of all `pairs` in one pass each, into storage that together with all other
@@ -447,6 +466,39 @@ fn lists_of(pair: SlotPair) -> Job {
     }
 }
 
+/// Name of the memory of counts, in messages.
+const COUNTED: &str = "counted lists";
+
+/// Refuses lists that with those that are current exceed `limit`: of every pair of sets in
+/// `counted` the numbers of its targets and of their neighbours. Returns the bytes that will be
+/// held, with the room kept from earlier steps.
+fn held_within(
+    pairs: &SearchPairs,
+    limit: u64,
+    counted: &[(SlotPair, usize, u64)],
+) -> Result<u64, Error> {
+    let (mut needed, mut held) = (0, 0);
+    let mut add = |lists: &NeighborLists, targets: usize, pairs: u64| {
+        needed += NeighborLists::default().bytes_after(targets, pairs);
+        held += lists.bytes_after(targets, pairs);
+    };
+    for record in pairs.records() {
+        // Those of outdated pairs were counted, and inactive ones have no lists.
+        match record.current {
+            true => add(&record.lists, record.lists.len(), record.lists.pairs()),
+            false if record.active => {}
+            false => add(&record.lists, 0, 0),
+        }
+    }
+    for &(pair, targets, found) in counted {
+        let none = NeighborLists::default();
+        let lists = pairs.get(pair).map_or(&none, |record| &record.lists);
+        add(lists, targets, found);
+    }
+    within(limit, LISTS, needed)?;
+    Ok(held)
+}
+
 /// Counts of neighbours, as a job that two backends share. A device writes them as the bits of
 /// `f32`, because that is what all of its values are copied as.
 struct Counting;
@@ -489,19 +541,4 @@ impl Values for Counting {
     fn put(&self, place: &mut u32, numbers: &[f32]) {
         *place = numbers[0].to_bits();
     }
-}
-
-/// Refuses what needs more than `limit` bytes.
-///
-/// `what` is the use of the memory, for the message.
-pub(crate) fn within(limit: u64, what: &'static str, needed: u64) -> Result<(), Error> {
-    if needed > limit {
-        return Err(ErrorKind::MemoryLimit {
-            what,
-            needed,
-            limit,
-        }
-        .into());
-    }
-    Ok(())
 }

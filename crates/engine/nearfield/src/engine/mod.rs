@@ -10,7 +10,8 @@
 //! | `builder`, `build` | settings, their checks, and the start of an engine |
 //! | `placing`, `sets`, `remove` | positions on their way in, and sets |
 //! | `search_pairs`, `extents` | what is kept of pairs of sets, and of all sets together |
-//! | `lists`, `geometry`, `chunks`, `batches`, `query` | the forms in which neighbours go out |
+//! | `lists`, `geometry`, `chunks`, `batches` | the forms in which neighbours go out |
+//! | `query`, `visits` | neighbours of free positions and of single points |
 //! | `one_call` | lists without an engine of the caller's |
 //! | `traverse`, `verlet` | pair kernels, over cells, lists, or lists with a skin |
 //! | `jobs`, `job_record`, `report` | where a job runs, and the record of it |
@@ -57,10 +58,11 @@ pub(crate) mod sets;
 pub(crate) mod systems;
 pub(crate) mod traverse;
 pub(crate) mod verlet;
+mod visits;
 
 use crate::{
-    Builder, Error, ErrorKind, Pair, PointSetId, Precision,
-    backend::{accelerator::Accelerator, split::Split, support::Feature},
+    Builder, Error, ErrorKind, PointSetId, Precision,
+    backend::{accelerator::Accelerator, split::Split},
     engine::{
         extents::Extents,
         job_record::JobRecord,
@@ -73,7 +75,7 @@ use crate::{
     report::{MemoryReport, Report, StageTimes},
     slots::Slots,
 };
-use nearfield_cpu::{CpuBackend, WorkerHandle};
+use nearfield_cpu::{CpuBackend, PairGeometry, WorkerHandle};
 use nearfield_grid::{Bounds, Domain, Grid, Lattice, Permutation, memory::make_room_for_one};
 use std::{
     fmt,
@@ -137,6 +139,8 @@ pub struct Engine {
     maybe_astray: bool,
     /// Whether there may be sets that the device was never sent, in an engine that has one.
     pub(crate) undelivered: bool,
+    /// Where a device writes the neighbours of a single point.
+    pub(crate) visited: Mutex<PairGeometry>,
     /// Written by methods that take `&self`, so that the report has the last one of each stage.
     pub(crate) times: Mutex<StageTimes>,
     /// Where every job was done last.
@@ -198,6 +202,7 @@ impl Engine {
             pairs: SearchPairs::new(),
             maybe_astray: false,
             undelivered: false,
+            visited: Mutex::default(),
             times: Mutex::default(),
             done: Mutex::default(),
         }
@@ -420,51 +425,6 @@ impl Engine {
             self.outdate(set);
         }
         placed
-    }
-
-    /// Calls `visit` with every neighbour in `sources` of one point of `targets` and the geometry
-    /// of the pair. Runs on the calling thread, so callers may spread points over threads of their
-    /// own; for whole sets, [`traverse`](Self::traverse) is many times faster.
-    ///
-    /// A source within the radius through several periodic images is visited once for each. The
-    /// first call after an update makes a table of sorted places, four bytes per point.
-    ///
-    /// ```
-    /// use nearfield::prelude::*;
-    /// let mut engine = Engine::builder(1.0).periodic([Some(4.0), None, None]).build()?;
-    /// let points = engine.add_point_set(&[[0.25f32, 0.0, 0.0], [3.75, 0.0, 0.0]])?;
-    /// let mut seen = Vec::new();
-    /// engine.for_each_neighbor(points, points, 0, |j, pair| seen.push((j, pair.d)))?;
-    /// assert_eq!(seen, [(1, [-0.5, 0.0, 0.0])]);
-    /// # Ok::<(), nearfield::Error>(())
-    /// ```
-    ///
-    /// The CPU backend does it; an engine that was asked for a GPU alone, or for an emulated one,
-    /// refuses it with [`ErrorKind::Unsupported`].
-    ///
-    /// # Errors
-    /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::UnknownPoint`] and [`ErrorKind::NoRadii`].
-    pub fn for_each_neighbor(
-        &self,
-        targets: PointSetId,
-        sources: PointSetId,
-        point: usize,
-        mut visit: impl FnMut(u32, Pair),
-    ) -> Result<(), Error> {
-        self.assign(&Feature::EachNeighbor)?;
-        let of = self.pair_of_sets(targets, sources)?;
-        let places = self.sets[targets.slot()].places(of.targets);
-        let places = places.map_err(|source| ErrorKind::Positions {
-            set: targets,
-            source,
-        })?;
-        let place = places.order().get(point).ok_or(ErrorKind::UnknownPoint {
-            set: targets,
-            point,
-            points: places.len(),
-        })?;
-        let visited = of.for_each_neighbor(*place as usize, |source, _, pair| visit(source, pair));
-        Ok(visited?)
     }
 
     /// The order that makes a set local in memory: apply it to all arrays of the set (and give the

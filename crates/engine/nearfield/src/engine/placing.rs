@@ -21,6 +21,13 @@ use nearfield_grid::Bounds;
 use nearfield_pairs::Field;
 use std::{borrow::Cow, time::Instant};
 
+/// Positions as a field of three channels: workers pack strided ones on the way, if their floats
+/// are floats apart. Engines in f64 have no device.
+pub(super) fn strided(positions: Positions<'_>) -> Option<Field<'_>> {
+    let (bytes, stride) = positions.strided_bytes()?;
+    Field::strided(bytes, 0, stride, positions.len(), 3).ok()
+}
+
 impl Engine {
     /// Checks positions and places them in a set.
     ///
@@ -98,11 +105,7 @@ impl Engine {
         if positions.len() >= u32::MAX as usize {
             return None;
         }
-        // Workers pack strided positions on the way, if their floats are floats apart. Engines in
-        // f64 have no device.
-        let strided = positions
-            .strided_bytes()
-            .and_then(|(bytes, stride)| Field::strided(bytes, 0, stride, positions.len(), 3).ok());
+        let strided = strided(positions);
         let packed = match strided {
             Some(_) => Cow::default(),
             None => positions.to_packed().ok()?,

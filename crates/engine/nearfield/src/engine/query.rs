@@ -9,21 +9,29 @@
 //! positions as fast as searches. For a few positions entering the pool of workers costs most, so
 //! everything is done in one visit.
 //!
+//! On a GPU the positions become a set for the time of the call: they are sent and sorted there,
+//! and search as any set does. One query at a time uses the GPU.
+//!
 //! **Invariant:** both sides are sorted on the same lattice, so pairs are decided as between sets.
 
 use crate::{
-    Engine, Error, ErrorKind, NeighborLists, PointSetId, Positions,
-    backend::{JobKind, support::Feature},
+    Device, Engine, Error, ErrorKind, ListOrder, NeighborLists, PointSetId, Positions, RadiusRule,
+    backend::{
+        AttachedDevice, Fault, JobKind,
+        limit::{LISTS, within},
+        rows::{Query, QueryTo},
+        support::Feature,
+    },
     engine::{
-        jobs::job,
-        lists::{LISTS, within},
+        jobs::{Assigned, job},
+        placing::strided,
         sets::WideSet,
     },
 };
 use nearfield_cpu::{PairOfSets, SortedRadii};
 use nearfield_grid::{Bounds, Grid, Lattice};
 use nearfield_pairs::ListKind;
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 /// Memory of queries, which [`Engine::query_into`] uses again: a query of as many positions as the
 /// one before allocates nothing. Engines may share one, one query at a time.
@@ -86,13 +94,16 @@ impl Engine {
     /// set. A source within the radius through several periodic images stands once for each. A
     /// position that coincides with a point has that point as a neighbour. With
     /// [`Builder::nearest`](crate::Builder::nearest) a list has the k nearest; types, exclusions
-    /// and chosen targets are those of points and do not concern positions. An engine that was
-    /// asked for a GPU alone, or for an emulated one, refuses queries with
-    /// [`ErrorKind::Unsupported`].
+    /// and chosen targets are those of points and do not concern positions.
+    ///
+    /// A GPU does it if the engine was asked for one alone; an engine that shares its jobs leaves
+    /// it to the CPU pool. For few positions a GPU takes longer than the CPU: it starts some twenty
+    /// kernels however few they are.
     ///
     /// # Errors
     /// [`ErrorKind::Query`] naming a position that cannot be used, [`ErrorKind::MemoryLimit`],
-    /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::NoRadii`] and [`ErrorKind::QueryWithoutRadii`].
+    /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::NoRadii`] and [`ErrorKind::QueryWithoutRadii`];
+    /// [`ErrorKind::Unsupported`] on a GPU in an engine with radii of single points.
     pub fn query<'a>(
         &self,
         positions: impl nearfield_grid::IntoPositions<'a>,
@@ -104,7 +115,8 @@ impl Engine {
     }
 
     /// As [`query`](Self::query), with memory that the caller keeps from query to query, and with a
-    /// search radius per position. The lists stay in `scratch` until its next query.
+    /// search radius per position. The lists stay in `scratch` until its next query. On a GPU this
+    /// counts: it writes to page-locked memory, which takes long to make.
     ///
     /// `radii` must be given where the radius of the target counts, which are the rules
     /// [`Gather`](crate::RadiusRule::Gather) and [`Symmetric`](crate::RadiusRule::Symmetric), and
@@ -136,11 +148,8 @@ impl Engine {
     ) -> Result<&'s NeighborLists, Error> {
         let _span = tracing::debug_span!("engine.query", sources = sources.slot()).entered();
         self.known(sources)?;
-        self.assign_to_cpu(
-            &Feature::Query,
-            job(JobKind::OfCpu("query"), sources, sources),
-        )?;
         let (rule, positions) = (self.settings.rule, positions.into_positions());
+        let assigned = self.assign_query()?;
         match radii {
             None if rule.needs_targets() => {
                 return Err(ErrorKind::QueryWithoutRadii { rule }.into());
@@ -154,6 +163,51 @@ impl Engine {
                 .map_err(ErrorKind::QueryRadii)?,
             None => {}
         }
+        let job = job(JobKind::Query, sources, sources);
+        let reason = match assigned {
+            Assigned::Cpu(reason) => reason,
+            Assigned::Device(device) => {
+                let lists = &mut scratch.lists;
+                let to = QueryTo::Lists(lists);
+                match self.query_on_device(device, positions, sources, to)? {
+                    Ok(()) => {
+                        if self.settings.order == ListOrder::Ascending {
+                            tracing::debug_span!("cpu.sort_lists").in_scope(|| {
+                                self.backend.install_for(lists.len(), || lists.sort())
+                            });
+                        }
+                        self.ran(job, None);
+                        return Ok(&scratch.lists);
+                    }
+                    Err(fault) => fault.to_string().into(),
+                }
+            }
+        };
+        self.query_on_cpu(positions, radii, sources, scratch)?;
+        self.was_done(job, Device::Cpu, reason);
+        Ok(&scratch.lists)
+    }
+
+    /// Where a query is to be done.
+    fn assign_query(&self) -> Result<Assigned<'_>, Error> {
+        let radii = (self.settings.rule != RadiusRule::Uniform).then_some(Feature::QueryWithRadii);
+        let nearest = (self.filters.has_nearest()).then_some(Feature::Nearest);
+        for needed in radii.into_iter().chain(nearest) {
+            if let Assigned::Cpu(reason) = self.assign(&needed)? {
+                return Ok(Assigned::Cpu(reason));
+            }
+        }
+        self.assign(&Feature::Query)
+    }
+
+    /// Writes the lists of positions on the CPU backend.
+    fn query_on_cpu(
+        &self,
+        positions: Positions<'_>,
+        radii: Option<&[f32]>,
+        sources: PointSetId,
+        scratch: &mut QueryScratch,
+    ) -> Result<(), Error> {
         // One way into the pool for everything: it takes longer than a query of few positions.
         self.backend.install_for(positions.len(), || {
             let (grid, wide) = self.query_sides(positions, sources, scratch.grid.take())?;
@@ -164,8 +218,54 @@ impl Engine {
             }
             let radii = radii.map(|_| &scratch.radii);
             self.query_lists(targets, wide.as_deref(), sources, radii, &mut scratch.lists)
-        })?;
-        Ok(&scratch.lists)
+        })
+    }
+
+    /// Writes the neighbours of positions on the device, in any order; the fault after which the
+    /// CPU backend has to.
+    pub(super) fn query_on_device(
+        &self,
+        device: AttachedDevice<'_>,
+        positions: Positions<'_>,
+        sources: PointSetId,
+        to: QueryTo<'_>,
+    ) -> Result<Result<(), Fault>, Error> {
+        self.in_place()?;
+        let check = || self.query_bounds(positions).map(|(bounds, _)| bounds);
+        let bounds = self.backend.install_for(positions.len(), check)?;
+        let strided = strided(positions);
+        let packed = match strided {
+            Some(_) => Cow::default(),
+            None => positions.to_packed().map_err(ErrorKind::Query)?,
+        };
+        let query = Query {
+            sources: sources.slot(),
+            positions: strided.unwrap_or_else(|| packed.as_flattened().into()),
+            bounds,
+            nearest: self.filters.of_query().nearest,
+        };
+        let mut input = self.input();
+        if let QueryTo::Geometry(_) = to {
+            // Of a single point: limits are for lists.
+            input.options.memory_limit = None;
+        }
+        device.alone(&input, |device| device.query(&input, query, to))
+    }
+
+    /// The bounds of positions, and in a periodic box a lattice that suits them and all sets.
+    fn query_bounds(&self, positions: Positions<'_>) -> Result<(Bounds, Option<Lattice>), Error> {
+        positions
+            .check_precision(self.precision())
+            .map_err(ErrorKind::Query)?;
+        let domain = *self.lattice.domain();
+        let bounds = Bounds::of(positions, &domain).map_err(ErrorKind::Query)?;
+        if !domain.is_periodic() {
+            return Ok((bounds, None));
+        }
+        let (radius, cells) = (self.lattice.radius(), self.settings.subdivision);
+        let all = bounds.union(&self.bounds());
+        let lattice = Lattice::new(radius, domain, cells, &all).map_err(ErrorKind::Setup)?;
+        Ok((bounds, Some(lattice)))
     }
 
     /// The positions of a query and what is searched, on one lattice: the engine's, where all
@@ -179,20 +279,11 @@ impl Engine {
         sources: PointSetId,
         spare: Option<Grid>,
     ) -> Result<(Grid, Option<Arc<WideSet>>), Error> {
-        positions
-            .check_precision(self.precision())
-            .map_err(ErrorKind::Query)?;
-        let domain = *self.lattice.domain();
-        let bounds = Bounds::of(positions, &domain).map_err(ErrorKind::Query)?;
+        let (bounds, lattice) = self.query_bounds(positions)?;
         let mut wide = None;
-        if domain.is_periodic() {
-            let (radius, cells) = (self.lattice.radius(), self.settings.subdivision);
-            let all = bounds.union(&self.bounds());
-            let lattice = Lattice::new(radius, domain, cells, &all).map_err(ErrorKind::Setup)?;
-            if lattice != self.lattice {
-                let set = &self.sets[sources.slot()];
-                wide = Some(set.wide(&lattice, || self.widened(sources, &lattice))?);
-            }
+        if let Some(lattice) = lattice.filter(|lattice| *lattice != self.lattice) {
+            let set = &self.sets[sources.slot()];
+            wide = Some(set.wide(&lattice, || self.widened(sources, &lattice))?);
         }
         let lattice = (wide.as_ref()).map_or(&self.lattice, |wide| wide.grid.lattice());
         let mut targets = spare.unwrap_or_else(|| Grid::new(lattice.clone()));

@@ -397,14 +397,6 @@ fn what_the_device_cannot_do_is_refused_by_name() {
     engine.find_neighbors().unwrap();
     let over = engine.traverse(&Fingerprint, set, set).over_lists().run();
     check_refused(over, "stored lists");
-    check_refused(engine.list_chunks(set, set), "chunks");
-    check_refused(engine.query(&points, set), "queries");
-    check_refused(
-        engine.for_each_neighbor(set, set, 0, |_, _| ()),
-        "one point",
-    );
-    let visit = |_: nearfield::lists::PairBatch<'_>| std::ops::ControlFlow::Continue(());
-    check_refused(engine.for_each_batch(set, set, visit), "batches");
     // It is as it was.
     let jobs = engine.report().jobs;
     assert_eq!(jobs.len(), 1, "{jobs:?}");

@@ -3,6 +3,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/portions.rs"]
+mod portions_of;
 
 mod basics;
 mod conformance;
@@ -18,6 +20,7 @@ mod list_order;
 mod memory_limit;
 mod nested;
 mod over_lists;
+mod portions;
 mod radii;
 mod sets;
 mod stress;

@@ -50,6 +50,28 @@ fn systems_are_searched_as_by_engines<T: Precise + SystemReal>() {
             let set = engine.add_point_set(<T as Precise>::positions(&positions[begin..end]));
             let (set, mut geometry) = (set.unwrap(), PairGeometry::default());
             engine.pair_geometry(set, set, &mut geometry).unwrap();
+            let mut alone = SystemPairs::<T, i32>::default();
+            alone.copy_geometry(&geometry, Quantities::ALL).unwrap();
+            let own = pairs.offsets()[begin] as usize..pairs.offsets()[end] as usize;
+            assert_eq!(alone.len(), own.len());
+            assert!(alone.distances() == &pairs.distances()[own.clone()]);
+            assert!(alone.displacements() == &pairs.displacements()[own.clone()]);
+            assert!(alone.images() == &pairs.images()[own.clone()]);
+            let shifted = |index: &i32| index + begin as i32;
+            assert!(
+                alone
+                    .sources()
+                    .iter()
+                    .map(shifted)
+                    .eq(pairs.sources()[own.clone()].iter().copied())
+            );
+            assert!(
+                alone
+                    .targets()
+                    .iter()
+                    .map(shifted)
+                    .eq(pairs.targets()[own].iter().copied())
+            );
             for point in begin..end {
                 let expected = geometry.of(point - begin);
                 assert_eq!(pairs.of(point).len(), expected.len());
@@ -113,4 +135,21 @@ fn a_device_that_cannot_search_systems_is_refused_by_name() {
     }
     let pairs = systems::neighbors(&Systems::<f64>::new(&[], &[0], &[]), Quantities::ALL);
     assert!(pairs.unwrap().is_empty());
+}
+
+#[test]
+fn the_geometry_of_an_engine_in_the_other_precision_is_refused() {
+    let mut engine = nearfield::Engine::builder(1.0).build().unwrap();
+    let set = engine
+        .add_point_set(&[[0.0f32; 3], [0.5, 0.0, 0.0]])
+        .unwrap();
+    let mut geometry = PairGeometry::default();
+    engine.pair_geometry(set, set, &mut geometry).unwrap();
+    let mut pairs = SystemPairs::<f64, u32>::default();
+    let error = pairs.copy_geometry(&geometry, Quantities::ALL).unwrap_err();
+    assert!(matches!(
+        error.kind(),
+        cpu::ErrorKind::GeometryPrecision { found: "single" }
+    ));
+    assert!(pairs.is_empty());
 }

@@ -11,12 +11,16 @@ mod common;
 mod functions;
 #[path = "../common/kinds.rs"]
 mod kinds;
+#[path = "../common/portions.rs"]
+mod portions_of;
 #[path = "../common/with_text.rs"]
 mod with_text;
 
 mod alone;
 mod device_engine;
+mod device_filters;
 mod device_geometry;
+mod device_query;
 mod device_sequences;
 mod device_shared;
 mod device_verlet;
@@ -27,6 +31,7 @@ mod indices;
 mod kernels;
 mod on_gpu;
 mod over_lists;
+mod portions;
 mod sums;
 mod systems;
 

@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 mod common;
+mod portions;
 mod ranks;
 mod seam;
 mod transfers;

@@ -93,22 +93,13 @@ fn a_gpu_that_was_named_refuses_what_it_cannot_do() {
 #[ignore = "runs in a child"]
 fn refusals() {
     let builder = || Engine::builder(1.5).device(GPU);
-    check_refused(
-        builder().radii(RadiusRule::Gather).build(),
-        "radii of single points",
-    );
     check_refused(VerletLists::new(builder(), 0.1), "lists with a skin");
     let points = points();
-    let mut limited = builder().memory_limit(1 << 30).build().unwrap();
-    limited.add_point_set(&points).unwrap();
-    check_refused(limited.find_neighbors(), "memory limit");
+    let mut engine = builder().radii(RadiusRule::Scatter).build().unwrap();
+    let set = engine.add_point_set(&points).unwrap();
+    check_refused(engine.query(&points, set), "queries with radii");
     let mut engine = builder().build().unwrap();
     let set = engine.add_point_set(&points).unwrap();
-    check_refused(engine.query(&points, set), "queries");
-    check_refused(
-        engine.for_each_neighbor(set, set, 0, |_, _| ()),
-        "one point",
-    );
     let kernel = engine.traverse(&OnCpu, set, set).run();
     check_refused(kernel, "PairKernel::cuda");
     // The engine goes on, and its report says where.

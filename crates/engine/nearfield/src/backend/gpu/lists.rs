@@ -25,9 +25,10 @@ use nearfield_cpu::{
     BorrowedBuffer, BufferProvider, Inside, JointLists, NeighborLists, PairGeometry, ReceivedPairs,
 };
 use nearfield_gpu::{
-    self as gpu, DeviceLists, GeometryQuantities, GpuBackend, HostBuffer, HostPairs,
+    self as gpu, DeviceLists, GeometryQuantities, GpuBackend, HostBuffer, HostPairs, PairOfPoints,
 };
-use nearfield_grid::HostLists;
+use nearfield_grid::{HostLists, Precision};
+use nearfield_pairs::ListKind;
 use std::{fmt, ptr::NonNull};
 use tracing::field::Empty;
 
@@ -45,7 +46,10 @@ impl GpuState {
         let begin = self.mark_begin()?;
         let mut storage = std::mem::take(&mut self.lists);
         storage.nearest_first(self.reads.nearest());
-        let written = self.write(input, job, strategy, &mut storage, lists);
+        let kind = input.options.lists;
+        let pair = self.pair(job).map_err(GpuJobError::from);
+        let written =
+            pair.and_then(|pair| self.write(input, (pair, kind), strategy, &mut storage, lists));
         storage.nearest_first(false);
         self.lists = storage;
         // An error of the host says nothing of the device's time.
@@ -55,18 +59,41 @@ impl GpuState {
         written
     }
 
-    /// Counts, and writes the lists into memory that they are lent.
-    fn write(
+    /// Number of neighbours in the lists of a pair of sets, which are left counted.
+    pub(super) fn measure(&mut self, input: &StepInput<'_>, job: Job) -> Result<u64, GpuJobError> {
+        let strategy = self.sort(input)?;
+        self.take_filters(input, job)?;
+        let mut storage = std::mem::take(&mut self.lists);
+        let kind = input.options.lists;
+        storage.nearest_first(self.reads.nearest());
+        storage.want(GeometryQuantities::NONE);
+        let measured = (self.pair(job))
+            .and_then(|pair| (self.backend).measure_lists(pair, kind, strategy, &mut storage));
+        storage.nearest_first(false);
+        self.lists = storage;
+        Ok(measured?)
+    }
+
+    /// Counts, unless that was done last, and writes the lists into memory that they are lent.
+    pub(super) fn write(
         &self,
         input: &StepInput<'_>,
-        job: Job,
+        (pair, kind): (PairOfPoints<'_>, ListKind),
         strategy: Strategy,
         storage: &mut DeviceLists,
         lists: &mut NeighborLists,
     ) -> Result<(), GpuJobError> {
-        let (pair, backend) = (self.pair(job)?, &self.backend);
-        let pairs = backend.measure_lists(pair, input.options.lists, strategy, storage)?;
+        let backend = &self.backend;
+        storage.want(GeometryQuantities::NONE);
+        let pairs = if storage.are_measured(&pair, kind, strategy) {
+            storage.measured()
+        } else {
+            backend.measure_lists(pair, kind, strategy, storage)?
+        };
         tracing::Span::current().record("pairs", pairs);
+        let (targets, limit) = (pair.targets.len(), input.options.memory_limit);
+        (input.options).admit_lists(targets, pairs, lists)?;
+        storage.limit(limit);
         let fill = |start: &mut [u64], count: &mut [u32], entries: &mut [u32], inside: Inside| {
             let to = HostLists {
                 start,
@@ -81,7 +108,7 @@ impl GpuState {
             backend.deliver_lists(pair, storage, to, None, placed)?;
             Ok(checked)
         };
-        let (targets, lender) = (pair.targets.len(), Lender(backend));
+        let lender = Lender::of(backend, limit);
         lists.work_on(input.cpu);
         (input.cpu).install(|| lists.receive(targets, pairs, &lender, fill))
     }
@@ -100,15 +127,13 @@ impl GpuState {
         let begin = self.mark_begin()?;
         let mut storage = std::mem::take(&mut self.lists);
         storage.nearest_first(self.reads.nearest());
-        let written = self.write_geometry(input, job, strategy, &mut storage, geometry);
-        // The next lists are written without it.
-        storage.want(GeometryQuantities::NONE);
+        let kind = input.options.lists;
+        let pair = self.pair(job).map_err(GpuJobError::from);
+        let written = pair.and_then(|pair| {
+            self.write_geometry(input, (pair, kind), strategy, &mut storage, geometry)
+        });
         storage.nearest_first(false);
         self.lists = storage;
-        let written = written.map_err(|error| match error {
-            GpuJobError::Gpu(error) => far_images(error),
-            error => error,
-        });
         if !matches!(written, Err(GpuJobError::Gpu(_))) {
             self.book(job, begin, None)?;
         }
@@ -116,20 +141,41 @@ impl GpuState {
     }
 
     /// Counts, and writes lists and geometry into memory that they are lent.
-    fn write_geometry(
+    pub(super) fn write_geometry(
         &self,
         input: &StepInput<'_>,
-        job: Job,
+        of: (PairOfPoints<'_>, ListKind),
         strategy: Strategy,
         storage: &mut DeviceLists,
         geometry: &mut PairGeometry,
     ) -> Result<(), GpuJobError> {
-        let (pair, backend) = (self.pair(job)?, &self.backend);
-        let pairs = backend.measure_pairs(pair, input.options.lists, strategy, storage)?;
+        let written = self.write_pairs(input, of, strategy, storage, geometry);
+        // The next lists are written without it.
+        storage.want(GeometryQuantities::NONE);
+        written.map_err(|error| match error {
+            GpuJobError::Gpu(error) => far_images(error),
+            error => error,
+        })
+    }
+
+    /// The same; the storage wants the geometry of pairs afterwards.
+    fn write_pairs(
+        &self,
+        input: &StepInput<'_>,
+        (pair, kind): (PairOfPoints<'_>, ListKind),
+        strategy: Strategy,
+        storage: &mut DeviceLists,
+        geometry: &mut PairGeometry,
+    ) -> Result<(), GpuJobError> {
+        let backend = &self.backend;
+        let pairs = backend.measure_pairs(pair, kind, strategy, storage)?;
         tracing::Span::current().record("pairs", pairs);
+        let (targets, limit) = (pair.targets.len(), input.options.memory_limit);
+        (input.options).admit_geometry(targets, pairs, Precision::Single, geometry)?;
+        storage.limit(limit);
         let fill = |to: ReceivedPairs<'_>, inside: Inside| {
             let arrays = HostPairs {
-                images: to.images,
+                images: Some(to.images),
                 displacements: to.displacements,
                 squares: to.squares,
             };
@@ -140,7 +186,7 @@ impl GpuState {
             backend.deliver_pairs(pair, storage, to.lists, arrays, placed)?;
             Ok(checked)
         };
-        let (targets, lender) = (pair.targets.len(), Lender(backend));
+        let lender = Lender::of(backend, limit);
         (input.cpu).install(|| geometry.receive(targets, pairs, &lender, fill))
     }
 
@@ -151,7 +197,7 @@ impl GpuState {
         targets: usize,
         room: JointRoom,
     ) -> Result<JointLists<'l>, GpuJobError> {
-        let lender = Lender(&self.backend);
+        let lender = Lender::of(&self.backend, None);
         lists.begin_joint(targets, room.device, room.cpu, &lender)
     }
 
@@ -214,18 +260,35 @@ impl GpuState {
 
 /// Lends page-locked memory to lists, which own it until they are dropped: they can be read after
 /// the job has given its turn back.
-struct Lender<'a>(&'a GpuBackend);
+pub(super) struct Lender<'a> {
+    backend: &'a GpuBackend,
+    /// Exactly what is needed, because a memory limit counts it.
+    exact: bool,
+}
+
+impl<'a> Lender<'a> {
+    /// A lender for lists within a memory limit, if there is one.
+    pub(super) fn of(backend: &'a GpuBackend, limit: Option<u64>) -> Self {
+        let exact = limit.is_some();
+        Self { backend, exact }
+    }
+}
 
 impl BufferProvider for Lender<'_> {
     type Error = GpuJobError;
 
+    fn roomy(&self, len: usize) -> usize {
+        let more = if self.exact { 0 } else { len / 8 };
+        len.saturating_add(more)
+    }
+
     fn starts(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u64>>, GpuJobError> {
-        let buffer = self.0.host_buffer(len)?;
+        let buffer = self.backend.host_buffer(len)?;
         Ok(Box::new(PageLockedBuffer(buffer)))
     }
 
     fn words(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u32>>, GpuJobError> {
-        let buffer = self.0.host_buffer(len)?;
+        let buffer = self.backend.host_buffer(len)?;
         Ok(Box::new(PageLockedBuffer(buffer)))
     }
 }

@@ -24,6 +24,7 @@
 //! | `sort`, `times` | cells, and what the strategy `auto` knows of them |
 //! | `share` | the targets of a part |
 //! | `lists`, `values`, `fields` | results, fields and the memory they go through |
+//! | `query`, `rows`, `buffers` | lists of free positions, lists a range at a time, and their memory |
 //! | `faults` | when a GPU that has failed is tried again |
 //! | `sums`, `systems` | sums over all pairs and pairs of many systems, which have no sets |
 //! | `types` | names that a build without a GPU has too |
@@ -32,9 +33,12 @@
 //! so every error of it passes `attempt` in `side`, or `run` in `sums` and `systems`, which decide
 //! between a fault and an error of the host.
 
+mod buffers;
 mod faults;
 mod fields;
 mod lists;
+mod query;
+mod rows;
 mod share;
 mod side;
 mod sort;

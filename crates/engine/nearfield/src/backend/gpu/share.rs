@@ -26,7 +26,7 @@ impl GpuState {
         part: DevicePart<'_>,
     ) -> Result<(Shares, Strategy), gpu::Error> {
         let strategy = input.options.strategy.of_share();
-        self.begin_sort_by(input, cells(input, &input.bounds))?;
+        self.begin_sort_by(input, cells(input, &input.bounds), &input.bounds)?;
         self.finish_sort(input)?;
         let mut shares = std::mem::take(&mut self.shares);
         let gathered = self.gather_into(&mut shares, part, strategy);

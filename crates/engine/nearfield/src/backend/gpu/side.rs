@@ -20,11 +20,13 @@ use super::{
             Accelerator, DevicePart, JointRoom, KernelWork, OnPlaced, OnResults, ValueWork,
         },
         gpu_report::GpuReport,
+        rows::{MeasuredRows, OnRows, Query, QueryTo, RowRange, RowsOf},
         split::GpuDone,
         support::Backend,
         transfer::{RunningBounds, StagedUpload, numbers_of},
         turn::Turn,
     },
+    buffers::{Queries, RowBuffers},
     faults::FaultRecord,
     fields::StagedFields,
     sort::cells,
@@ -32,7 +34,7 @@ use super::{
     times::Times,
 };
 use crate::{Device, Error, ErrorKind, balance::Strategy};
-use nearfield_cpu::{CpuBackend, JointLists, NeighborLists, PairGeometry};
+use nearfield_cpu::{CpuBackend, JointLists, ListRows, NeighborLists, PairGeometry};
 use nearfield_gpu::{
     self as gpu, DeviceCutoffs, DeviceLattice, DeviceLists, DeviceNearest, DevicePointData,
     GpuBackend, PairScratch,
@@ -42,6 +44,7 @@ use nearfield_pairs::Field;
 use std::{
     collections::HashMap,
     mem::ManuallyDrop,
+    ops::ControlFlow,
     process,
     sync::{
         Mutex, PoisonError,
@@ -99,6 +102,8 @@ impl GpuSide {
                 times: Times::default(),
                 lattice: None,
                 lists: DeviceLists::default(),
+                queries: Queries::default(),
+                rows: RowBuffers::default(),
                 scratch: PairScratch::default(),
                 shares: Shares::default(),
                 staged: StagedFields::default(),
@@ -139,6 +144,7 @@ impl GpuSide {
             subdivision: state.lattice.as_ref().map_or(1, DeviceLattice::subdivision),
             bytes: sets.sum::<usize>()
                 + state.lists.bytes()
+                + state.queries.bytes()
                 + state.scratch.bytes()
                 + state.nearest.bytes()
                 + state.staged.bytes(),
@@ -383,6 +389,57 @@ impl Accelerator for GpuSide {
         self.attempt(|state| state.geometry(input, job, geometry))
     }
 
+    fn measure(&self, input: &StepInput<'_>, job: Job) -> Result<u64, DeviceError> {
+        self.attempt(|state| state.measure(input, job))
+    }
+
+    fn query(
+        &self,
+        input: &StepInput<'_>,
+        query: Query<'_>,
+        to: QueryTo<'_>,
+    ) -> Result<(), DeviceError> {
+        self.attempt(|state| state.query(input, query, to))
+    }
+
+    fn measure_rows(
+        &self,
+        input: &StepInput<'_>,
+        job: Job,
+        what: RowsOf,
+    ) -> Result<MeasuredRows, DeviceError> {
+        self.attempt(|state| state.measure_rows(input, job, what))
+    }
+
+    fn lend_rows(
+        &self,
+        rows: &mut ListRows,
+        targets: usize,
+        pairs: u64,
+    ) -> Result<(), DeviceError> {
+        self.attempt(|state| state.lend_rows(rows, targets, pairs))
+    }
+
+    fn write_rows(
+        &self,
+        input: &StepInput<'_>,
+        measured: &MeasuredRows,
+        range: &RowRange,
+        rows: &mut ListRows,
+    ) -> Result<(), DeviceError> {
+        self.attempt(|state| state.write_rows(input, measured, range, rows))
+    }
+
+    fn stream_rows(
+        &self,
+        input: &StepInput<'_>,
+        measured: &MeasuredRows,
+        ranges: &[RowRange],
+        receive: &mut OnRows<'_>,
+    ) -> Result<ControlFlow<()>, DeviceError> {
+        self.attempt(|state| state.stream_rows(input, measured, ranges, receive))
+    }
+
     fn values(
         &self,
         input: &StepInput<'_>,
@@ -416,7 +473,7 @@ impl Accelerator for GpuSide {
         let Some(kernel) = work.kernel else { return 0 };
         let prepared = self.attempt_on_gpu(|state| {
             let _span = tracing::debug_span!("engine.prepare").entered();
-            state.begin_sort_by(input, cells(input, &input.bounds))?;
+            state.begin_sort_by(input, cells(input, &input.bounds), &input.bounds)?;
             state
                 .staged
                 .fill(&state.backend, input.cpu, kernel.fields)?;

@@ -84,14 +84,26 @@ impl GpuState {
 
     /// Brings all sets onto a lattice for the GPU, which has its own cell size.
     pub(super) fn sort(&mut self, input: &StepInput<'_>) -> Result<Strategy, gpu::Error> {
-        let strategy = self.begin_sort(input)?;
+        let strategy = self.begin_sort(input, &input.bounds)?;
         self.finish_sort(input)?;
         Ok(strategy)
     }
 
+    /// Brings all sets into the cells of the host, and so into the order that they have there.
+    pub(super) fn sort_as_host(&mut self, input: &StepInput<'_>) -> Result<(), gpu::Error> {
+        let per_radius = input.options.subdivision.max(1);
+        self.begin_sort_onto(input, input.lattice.clone(), per_radius)?;
+        self.finish_sort(input)
+    }
+
     /// Asks the device to sort all sets that are not sorted, for the job to come. Nothing else may
     /// be done with them before [`finish_sort`](Self::finish_sort).
-    pub(super) fn begin_sort(&mut self, input: &StepInput<'_>) -> Result<Strategy, gpu::Error> {
+    /// The lattice holds points within `bounds`, which are at least those of all sets.
+    pub(super) fn begin_sort(
+        &mut self,
+        input: &StepInput<'_>,
+        bounds: &Bounds,
+    ) -> Result<Strategy, gpu::Error> {
         let config = self.configuration(input);
         let before = self.mark_begin()?;
         let given = input.options.subdivision > 1;
@@ -106,7 +118,7 @@ impl GpuState {
                 _ => 1,
             },
         };
-        self.begin_sort_by(input, cells)?;
+        self.begin_sort_by(input, cells, bounds)?;
         if let Some(before) = before {
             self.sorting = Some([before, self.backend.mark()?]);
         }
@@ -117,17 +129,29 @@ impl GpuState {
         &mut self,
         input: &StepInput<'_>,
         cells: GpuCells,
+        bounds: &Bounds,
+    ) -> Result<(), gpu::Error> {
+        let (radius, domain) = (input.lattice.radius(), *input.lattice.domain());
+        let lattice = match cells.lattice(radius, domain, bounds) {
+            Ok(lattice) => lattice,
+            // Such cells there are: the engine's own, or those that it would make for a query.
+            Err(_) => {
+                Lattice::new(radius, domain, 1, bounds).unwrap_or_else(|_| input.lattice.clone())
+            }
+        };
+        self.begin_sort_onto(input, lattice, cells.per_radius)
+    }
+
+    /// Asks the device to sort the sets that are not sorted onto this lattice.
+    fn begin_sort_onto(
+        &mut self,
+        input: &StepInput<'_>,
+        lattice: Lattice,
+        per_radius: u32,
     ) -> Result<(), gpu::Error> {
         let _span = tracing::debug_span!("gpu.begin_sort").entered();
-        let all = input.bounds;
-        let (radius, domain) = (input.lattice.radius(), *input.lattice.domain());
-        let lattice = match cells.lattice(radius, domain, &all) {
-            Ok(lattice) => lattice,
-            // The engine's own lattice was made for the same radius, domain and points.
-            Err(_) => input.lattice.clone(),
-        };
         if (self.lattice.as_ref()).is_none_or(|old| *old.lattice() != lattice) {
-            self.lattice = Some(self.backend.lattice(&lattice, cells.per_radius)?);
+            self.lattice = Some(self.backend.lattice(&lattice, per_radius)?);
             for set in &mut self.sets {
                 set.order = Order::AsGiven;
             }

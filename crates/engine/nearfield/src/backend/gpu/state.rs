@@ -6,7 +6,12 @@
 //!
 //! **Invariant:** after a fault no set counts as sorted, and the lattice is made anew.
 
-use super::{faults::FaultRecord, fields::StagedFields, times::Times};
+use super::{
+    buffers::{Queries, RowBuffers},
+    faults::FaultRecord,
+    fields::StagedFields,
+    times::Times,
+};
 use crate::{
     Error,
     backend::{Fault, Job, PairRules, StepInput},
@@ -40,6 +45,10 @@ pub(super) struct GpuState {
     pub(super) times: Times,
     pub(super) lattice: Option<DeviceLattice>,
     pub(super) lists: DeviceLists,
+    /// Free positions.
+    pub(super) queries: Queries,
+    /// Where ranges of pairs arrive.
+    pub(super) rows: RowBuffers,
     pub(super) scratch: PairScratch,
     pub(super) shares: Shares,
     pub(super) staged: StagedFields,
@@ -117,6 +126,18 @@ impl From<gpu::Error> for GpuJobError {
     }
 }
 
+impl From<Fault> for GpuJobError {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<Error> for GpuJobError {
+    fn from(error: Error) -> Self {
+        Self::Host(error)
+    }
+}
+
 impl From<nearfield_cpu::Error> for GpuJobError {
     fn from(error: nearfield_cpu::Error) -> Self {
         Self::Host(error.into())
@@ -142,6 +163,8 @@ impl GpuState {
         self.cutoffs = DeviceCutoffs::default();
         self.nearest = DeviceNearest::default();
         self.lists = DeviceLists::default();
+        self.queries = Queries::default();
+        self.rows = RowBuffers::default();
         self.scratch = PairScratch::default();
         self.shares = Shares::default();
         self.staged = StagedFields::default();

@@ -41,7 +41,7 @@ impl GpuState {
         let targets = input.points_of(job)[0];
         let (len, piece) = (targets * work.width, numbers_of_piece(targets, work.width));
         let mut results = self.backend.host_room(self.results.take(), len)?;
-        let strategy = self.begin_sort(input)?;
+        let strategy = self.begin_sort(input, &input.bounds)?;
         if let Some(kernel) = work.kernel {
             // Fields come while positions are sorted.
             self.staged.fill(&self.backend, input.cpu, kernel.fields)?;

@@ -1,0 +1,68 @@
+/* Many systems of points in one search: molecules or crystals, each with a cell of its own. */
+
+#ifndef NEARFIELD_SYSTEMS_HPP
+#define NEARFIELD_SYSTEMS_HPP
+
+#include "../nearfield.hpp"
+
+namespace nearfield {
+
+/* Searches many systems at once; see nf_systems_new(). */
+template <class Policy> class basic_systems {
+public:
+    template <class T> using result = typename Policy::template result<T>;
+
+    basic_systems() noexcept = default;
+    basic_systems(basic_systems &&other) noexcept
+        : handle_(std::exchange(other.handle_, nullptr)) {}
+    basic_systems &operator=(basic_systems &&other) noexcept {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    basic_systems(const basic_systems &) = delete;
+    basic_systems &operator=(const basic_systems &) = delete;
+    ~basic_systems() { nf_systems_free(handle_); }
+
+    /* Device, threads, kind and order of lists: defaults() and changes to it. */
+    static nf_systems_options defaults() noexcept {
+        nf_systems_options options = {};
+        nf_systems_options_init(&options, sizeof options);
+        return options;
+    }
+
+    static result<basic_systems> make(const nf_systems_options &options = defaults()) {
+        basic_systems made;
+        const nf_status status = nf_systems_new(&options, &made.handle_);
+        return Policy::done(status, std::move(made));
+    }
+
+    /* Pairs of packed points, three numbers each; `quantities` is a sum of nf_quantity. */
+    template <class T>
+    result<void> neighbors(positions<T> at, const nf_systems_input &input,
+                           std::uint32_t quantities, pairs &found) {
+        nf_status status = at.whole();
+        if (status != NF_STATUS_OK) {
+            return Policy::done(status);
+        }
+        if constexpr (std::is_same_v<T, float>) {
+            status = nf_systems_neighbors_f32(handle_, at.first, at.points, &input, quantities,
+                                              found.handle());
+        } else {
+            status = nf_systems_neighbors_f64(handle_, at.first, at.points, &input, quantities,
+                                              found.handle());
+        }
+        return Policy::done(status);
+    }
+
+    nf_systems *handle() const noexcept { return handle_; }
+
+private:
+    nf_systems *handle_ = nullptr;
+};
+
+using systems = basic_systems<throwing>;
+using status_systems = basic_systems<returning>;
+
+} // namespace nearfield
+
+#endif /* NEARFIELD_SYSTEMS_HPP */

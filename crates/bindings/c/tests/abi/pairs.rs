@@ -1,0 +1,170 @@
+//! Pairs with their geometry, of engines and of systems, and what is refused.
+
+use crate::misuse::{engine, last_error, options};
+use nearfield::{
+    prelude::*,
+    systems::{Quantities, SystemPairs, SystemSearch, Systems},
+};
+use nearfield_c::*;
+use nearfield_testkit::systems::Batch;
+use std::{ptr, slice};
+
+const ALL: u32 = 31;
+
+/// A place for pairs.
+fn place() -> *mut NfPairs {
+    let mut pairs = ptr::null_mut();
+    // SAFETY: a place for a handle.
+    assert_eq!(unsafe { nf_pairs_new(&mut pairs) }, NfStatus::Ok);
+    pairs
+}
+
+fn arrays(pairs: *mut NfPairs) -> NfPairArrays {
+    // SAFETY: all zeros are null pointers and no pairs.
+    let mut found: NfPairArrays = unsafe { std::mem::zeroed() };
+    // SAFETY: a place for the structure.
+    assert_eq!(unsafe { nf_pairs_arrays(pairs, &mut found) }, NfStatus::Ok);
+    found
+}
+
+fn read<T: Copy>(first: *const T, len: usize) -> Vec<T> {
+    // SAFETY: an array of the library with so many elements, since the last search.
+    unsafe { slice::from_raw_parts(first, len) }.to_vec()
+}
+
+fn input(batch: &Batch<f64>, periodic: &[[u8; 3]]) -> NfSystemsInput {
+    NfSystemsInput {
+        systems: batch.offsets.len() - 1,
+        offsets: batch.offsets.as_ptr(),
+        radii: batch.radii.as_ptr(),
+        radius_count: batch.radii.len(),
+        cells: batch.cells.as_ptr().cast(),
+        cell_count: batch.cells.len(),
+        periodic: periodic.as_ptr().cast(),
+        periodic_count: periodic.len(),
+    }
+}
+
+fn new_search() -> *mut NfSystems {
+    // SAFETY: numbers and a pointer, for which zero is a value; the library fills them.
+    let mut options: NfSystemsOptions = unsafe { std::mem::zeroed() };
+    let mut search = ptr::null_mut();
+    // SAFETY: places for the structure and for a handle.
+    unsafe {
+        let size = size_of::<NfSystemsOptions>();
+        assert_eq!(nf_systems_options_init(&mut options, size), NfStatus::Ok);
+        options.order = NfListOrder::Ascending as u32;
+        assert_eq!(nf_systems_new(&options, &mut search), NfStatus::Ok);
+    }
+    search
+}
+
+#[test]
+fn the_pairs_of_systems_are_those_of_the_library() {
+    let batch = Batch::<f64>::drawn(3, 12, 30);
+    let flags = |flags: &[bool; 3]| flags.map(u8::from);
+    let periodic: Vec<[u8; 3]> = batch.periodic.iter().map(flags).collect();
+    let mut expected = SystemPairs::<f64, u32>::default();
+    let search = SystemSearch::builder().list_order(ListOrder::Ascending);
+    let systems = Systems::new(&batch.positions, &batch.offsets, &batch.radii);
+    let systems = systems.in_cells(&batch.cells, &batch.periodic);
+    let mut search = search.build().unwrap();
+    search
+        .neighbors(&systems, Quantities::ALL, &mut expected)
+        .unwrap();
+    let (search, pairs, input) = (new_search(), place(), input(&batch, &periodic));
+    let points = batch.positions.len();
+    let find = |input: &NfSystemsInput, quantities| {
+        let at = batch.positions.as_ptr().cast();
+        // SAFETY: all arrays are as long as is said.
+        unsafe { nf_systems_neighbors_f64(search, at, points, input, quantities, pairs) }
+    };
+    assert_eq!(find(&input, ALL), NfStatus::Ok);
+    let found = arrays(pairs);
+    assert_eq!((found.points, found.pairs), (points, expected.len()));
+    assert!(found.pairs > 100 && found.precision == NfPrecision::F64 as u32);
+    assert_eq!(read(found.offsets, points + 1), expected.offsets());
+    assert_eq!(read(found.targets, found.pairs), expected.targets());
+    assert_eq!(read(found.sources, found.pairs), expected.sources());
+    let images = read(found.images.cast::<[i32; 3]>(), found.pairs);
+    assert_eq!(images, expected.images());
+    let d = read(found.displacements.cast::<[f64; 3]>(), found.pairs);
+    assert_eq!(d, expected.displacements());
+    let d = read(found.distances.cast::<f64>(), found.pairs);
+    assert_eq!(d, expected.distances());
+    // What is not asked for is null.
+    assert_eq!(find(&input, NfQuantity::Sources as u32), NfStatus::Ok);
+    let found = arrays(pairs);
+    assert!(found.targets.is_null() && found.distances.is_null() && !found.sources.is_null());
+    // What cannot be searched is named, and leaves no pairs.
+    let short = NfSystemsInput {
+        radius_count: 2,
+        ..input
+    };
+    assert_eq!(find(&short, ALL), NfStatus::BadArgument);
+    assert!(last_error().contains("radii"), "{}", last_error());
+    assert_eq!(arrays(pairs).pairs, 0);
+    let wrong = vec![[2u8; 3]; periodic.len()];
+    let wrong = NfSystemsInput {
+        periodic: wrong.as_ptr().cast(),
+        ..input
+    };
+    assert_eq!(find(&wrong, ALL), NfStatus::BadArgument);
+    assert!(last_error().contains("system 0"), "{}", last_error());
+    assert_eq!(find(&input, 32), NfStatus::BadArgument);
+    let null = NfSystemsInput {
+        offsets: ptr::null(),
+        ..input
+    };
+    assert_eq!(find(&null, ALL), NfStatus::NullPointer);
+    assert_eq!(nf_systems_free(search), NfStatus::Ok);
+    assert_eq!(find(&input, ALL), NfStatus::BadHandle);
+    assert_eq!(nf_pairs_free(pairs), NfStatus::Ok);
+}
+
+#[test]
+fn the_geometry_of_two_sets_is_that_of_the_engine() {
+    for precision in [NfPrecision::F32, NfPrecision::F64] {
+        let mut options = options(1.0);
+        options.precision = precision as u32;
+        options.order = NfListOrder::Ascending as u32;
+        options.periodic = [1, 0, 0];
+        options.box_vectors[0][0] = 4.0;
+        let (engine, pairs, mut set) = (engine(&options), place(), 0);
+        let at = [[0.25f32, 0.0, 0.0], [3.75, 0.0, 0.0], [0.5, 0.5, 0.0]];
+        // SAFETY: the points are there.
+        let added = unsafe { nf_add_points_f32(engine, at.as_ptr().cast(), 3, 12, &mut set) };
+        assert_eq!(added, NfStatus::Ok);
+        assert_eq!(nf_pair_geometry(engine, 0, 0, ALL, pairs), NfStatus::Ok);
+        let found = arrays(pairs);
+        assert_eq!((found.points, found.pairs), (3, 6));
+        assert_eq!(read(found.targets, 6), [0, 0, 1, 1, 2, 2]);
+        assert_eq!(read(found.sources, 6), [1, 2, 0, 2, 0, 1]);
+        assert_eq!(read(found.images, 3), [-1, 0, 0]);
+        assert_eq!(found.precision, precision as u32);
+        let (d, distance) = match precision {
+            NfPrecision::F32 => (
+                (read(found.displacements.cast::<f32>(), 3).into_iter())
+                    .map(f64::from)
+                    .collect(),
+                f64::from(read(found.distances.cast::<f32>(), 1)[0]),
+            ),
+            NfPrecision::F64 => (
+                read(found.displacements.cast::<f64>(), 3),
+                read(found.distances.cast::<f64>(), 1)[0],
+            ),
+        };
+        assert_eq!((d, distance), (vec![-0.5, 0.0, 0.0], 0.5));
+        assert_eq!(
+            nf_pair_geometry(engine, 0, 7, ALL, pairs),
+            NfStatus::UnknownPointSet
+        );
+        let none = ptr::null_mut();
+        assert_eq!(
+            nf_pair_geometry(engine, 0, 0, ALL, none),
+            NfStatus::NullPointer
+        );
+        assert_eq!(nf_pairs_free(pairs), NfStatus::Ok);
+        assert_eq!(nf_engine_free(engine), NfStatus::Ok);
+    }
+}

@@ -1,0 +1,103 @@
+//! Neighbours of free positions: they become a set of their own on the device for one call.
+//!
+//! Positions are copied to page-locked memory and sent in pieces, as those of a set are, and sorted
+//! there into the cells of the engine's sets. They then search as any set does. Memory for as many
+//! is kept, on the device and on the host.
+//!
+//! In a periodic box positions far outside of it may ask for wider cells; all sets are then sorted
+//! anew, for this query and again for the next job.
+
+use super::{
+    buffers::Queries,
+    state::{GpuJobError, GpuState, far_images},
+};
+use crate::backend::{
+    StepInput,
+    rows::{Query, QueryTo},
+    transfer::{StagedUpload, numbers_of},
+};
+use nearfield_gpu::{self as gpu, DeviceFilter, PairOfPoints};
+use nearfield_pairs::ListKind;
+use tracing::field::Empty;
+
+impl GpuState {
+    /// Writes the neighbours of free positions.
+    pub(super) fn query(
+        &mut self,
+        input: &StepInput<'_>,
+        query: Query<'_>,
+        to: QueryTo<'_>,
+    ) -> Result<(), GpuJobError> {
+        let mut queries = std::mem::take(&mut self.queries);
+        let found = self.query_with(&mut queries, input, query, to);
+        self.queries = queries;
+        found
+    }
+
+    fn query_with(
+        &mut self,
+        queries: &mut Queries,
+        input: &StepInput<'_>,
+        query: Query<'_>,
+        to: QueryTo<'_>,
+    ) -> Result<(), GpuJobError> {
+        let bounds = query.bounds;
+        let strategy = self.begin_sort(input, &input.bounds.union(&bounds))?;
+        self.send_positions(queries, input, query)?;
+        let targets = queries.points.get_or_insert_with(|| self.backend.points());
+        let lattice = self.lattice.as_ref().ok_or(gpu::ErrorKind::Unsorted);
+        let lattice = lattice.map_err(gpu::Error::from)?;
+        (self.backend).begin_sort(targets, lattice, &bounds)?;
+        self.finish_sort(input)?;
+        let unsorted = || gpu::Error::from(gpu::ErrorKind::Unsorted);
+        let lattice = self.lattice.as_ref().ok_or_else(unsorted)?;
+        if !targets.is_empty() {
+            self.backend.finish(targets, lattice, &bounds)?;
+        }
+        let sources = self.sets.get(query.sources).ok_or_else(unsorted)?;
+        let mut pair = PairOfPoints {
+            lattice,
+            targets,
+            sources: &sources.points,
+            same_set: false,
+            share: None,
+            filter: DeviceFilter::default(),
+        };
+        if let Some(k) = query.nearest {
+            let found = self.backend.find_nearest(pair, k, &mut queries.nearest);
+            found.map_err(far_images)?;
+            pair.filter.nearest = Some(queries.nearest.last());
+        }
+        let _span = tracing::debug_span!("gpu.query", pairs = Empty).entered();
+        // Positions are no points of the set, so no pair is there twice.
+        let of = (pair, ListKind::Full);
+        let storage = &mut queries.lists;
+        storage.nearest_first(query.nearest.is_some());
+        match to {
+            QueryTo::Lists(lists) => self.write(input, of, strategy, storage, lists),
+            QueryTo::Geometry(pairs) => self.write_geometry(input, of, strategy, storage, pairs),
+        }
+    }
+
+    /// Copies positions to the device.
+    fn send_positions(
+        &self,
+        queries: &mut Queries,
+        input: &StepInput<'_>,
+        query: Query<'_>,
+    ) -> Result<(), gpu::Error> {
+        let (backend, numbers) = (&self.backend, numbers_of(&query.positions));
+        let bytes = size_of::<f32>() * numbers;
+        let _span = tracing::debug_span!("gpu.upload", bytes).entered();
+        let points = queries.points.get_or_insert_with(|| backend.points());
+        backend.expect(points, numbers / 3)?;
+        // The query before has waited for its copies, and one that failed for the device.
+        let mut copy = backend.host_room(queries.copy.take(), numbers)?;
+        let upload = StagedUpload::new(&[query.positions], &mut copy, |_| ());
+        upload.send(input.cpu, |first, piece| {
+            backend.receive(points, first, piece)
+        })?;
+        queries.copy = Some(copy);
+        Ok(())
+    }
+}

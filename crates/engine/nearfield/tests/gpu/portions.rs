@@ -1,0 +1,149 @@
+//! What the GPU alone hands out in portions has the bits of the CPU backend.
+
+use super::{GPU, engine_with, needs_gpu, uniform};
+use crate::{
+    common::{
+        Settings, as_vectors, builder_for, fill,
+        filters::{comparable, draw},
+    },
+    fresh_seed,
+    portions_of::{
+        assert_on, batches_of, check_batches, check_chunks, check_moving_cloud, check_queries,
+        check_visits, chunks_of, engines,
+    },
+};
+use nearfield::prelude::*;
+use nearfield_testkit::{
+    conformance::{Level, Runner},
+    random::Random,
+};
+
+/// An engine that keeps programs loaded.
+fn loaded() -> Engine {
+    Engine::builder(1.0).device(GPU).build().unwrap()
+}
+
+#[test]
+fn chunks_are_those_of_the_cpu() {
+    needs_gpu!();
+    let _loaded = loaded();
+    check_chunks(GPU, uniform);
+}
+
+#[test]
+fn lists_within_a_limit_are_those_of_the_cpu() {
+    needs_gpu!();
+    let _loaded = loaded();
+    for (case, expected) in Runner::new(Level::Quick).keep(uniform).with_lists() {
+        let needed = 12 * expected.len() as u64 + 4 * expected.concat().len() as u64;
+        for limit in [needed.saturating_sub(1), needed] {
+            let [on_cpu, on_device] = engines(case, GPU, Some(limit)).map(|made| {
+                let (mut engine, sets) = made?;
+                engine.set_all_active(false);
+                engine.set_active(sets[case.target], sets[case.source], true)?;
+                engine.find_neighbors()?;
+                assert!(engine.report().list_bytes as u64 <= limit, "{}", case.name);
+                let lists = engine.neighbors(sets[case.target], sets[case.source])?;
+                Ok::<_, Error>((as_vectors(lists), engine))
+            });
+            let on_device = on_device.map(|(lists, engine)| {
+                assert_on(&engine, GPU, &case.name);
+                lists
+            });
+            let on_cpu = on_cpu.map(|(lists, _)| lists);
+            assert_eq!(
+                on_device.map_err(|error| error.to_string()),
+                on_cpu.map_err(|error| error.to_string()),
+                "{}, {limit} bytes",
+                case.name
+            );
+        }
+    }
+}
+
+#[test]
+fn batches_are_those_of_the_cpu() {
+    needs_gpu!();
+    let _loaded = loaded();
+    check_batches(GPU, uniform);
+}
+
+#[test]
+fn queries_are_those_of_the_cpu() {
+    needs_gpu!();
+    let _loaded = loaded();
+    check_queries(GPU, uniform);
+}
+
+#[test]
+fn visits_are_those_of_the_cpu() {
+    needs_gpu!();
+    let _loaded = loaded();
+    check_visits(GPU, uniform);
+}
+
+#[test]
+fn portions_of_a_moving_cloud_come_as_on_the_cpu() {
+    needs_gpu!();
+    check_moving_cloud(GPU, 60_000);
+}
+
+/// Filters and radii of single points, in chunks, limited lists, batches and queries.
+#[test]
+fn portions_with_filters_are_those_of_the_cpu() {
+    needs_gpu!();
+    let _loaded = loaded();
+    let seed = fresh_seed();
+    println!("seed {seed}");
+    let mut random = Random::new(seed);
+    let runner = Runner::new(Level::Quick).keep(|case| !case.is_slanted());
+    for (number, case) in runner.cases().enumerate() {
+        let drawn = draw(case, random.below(32) as u32, &mut random);
+        let ordered = drawn.filters.nearest.is_some();
+        let limit = [1 << 30, 20_000][number % 2];
+        let [on_cpu, on_gpu] = [Device::Cpu, GPU].map(|device| {
+            let builder = drawn.settings(builder_for(case, Settings::default()));
+            let builder = builder.device(device).memory_limit(limit);
+            let (mut engine, sets) = fill(builder.build().unwrap(), case).unwrap();
+            drawn.give(&mut engine, case, &sets);
+            let (t, s) = (sets[case.target], sets[case.source]);
+            engine.set_all_active(false);
+            engine.set_active(t, s, true).unwrap();
+            let lists = |lists| comparable(lists, ordered);
+            let told = |error: Error| error.to_string();
+            let chunks = chunks_of(&engine, [t, s], limit).map(|(_, found)| lists(found));
+            let found = engine.find_neighbors();
+            let found = found.map(|()| lists(as_vectors(engine.neighbors(t, s).unwrap())));
+            let batches = batches_of(&engine, [t, s]).1;
+            // By radii of single points a GPU does not query.
+            let queried = uniform(case).then(|| {
+                let queried = engine.query(case.targets(), s);
+                queried.map(|found| lists(as_vectors(&found))).map_err(told)
+            });
+            (chunks.map_err(told), found.map_err(told), batches, queried)
+        });
+        let what = format!("{}, seed {seed}", case.name);
+        assert!(on_gpu.0 == on_cpu.0, "chunks of {what}");
+        assert!(on_gpu.1 == on_cpu.1, "lists of {what}");
+        assert!(on_gpu.2 == on_cpu.2, "batches of {what}");
+        assert!(on_gpu.3 == on_cpu.3, "queries of {what}");
+    }
+}
+
+#[test]
+fn what_queries_and_visits_lack_is_refused_by_name() {
+    needs_gpu!();
+    let points = [[0.0; 3], [0.5, 0.0, 0.0]];
+    let builder = Engine::builder(1.0).radii(RadiusRule::Scatter);
+    let (mut engine, set) = engine_with(builder, GPU, &points);
+    engine.set_radii(set, &[1.0, 0.75]).unwrap();
+    let refused = engine.query(&points, set).unwrap_err().to_string();
+    assert!(refused.contains("queries with radii"), "{refused}");
+    let (mut engine, set) = engine_with(Engine::builder(1.0), GPU, &points);
+    engine.set_molecules(set, &[1, 1]).unwrap();
+    let visited = engine.for_each_neighbor(set, set, 0, |_, _| ());
+    let refused = visited.unwrap_err().to_string();
+    assert!(refused.contains("visits of one point"), "{refused}");
+    engine.clear_exclusions(set).unwrap();
+    engine.for_each_neighbor(set, set, 0, |_, _| ()).unwrap();
+}

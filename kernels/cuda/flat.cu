@@ -239,7 +239,12 @@ struct Pusher {
 // The candidates of all targets of a warp. Lanes go from row to row together, so that `flush` is
 // called by all of them after up to 16 candidates of each.
 __device__ __forceinline__ void push_all(const Walk& walk, const Target& target, bool real, Rings& rings) {
+#if NF_FILTERS
     auto pusher = filtered<Pusher>(walk, target, rings, walk);
+#else
+    // What `filtered` gives too, but with the registers that plain lists were measured with.
+    Pusher pusher{rings, walk};
+#endif
 #if NF_OPEN == NF_GENERAL
     const bool any_wrapped = images_differ(walk);
     Runs runs = runs_of(walk, target);

@@ -8,7 +8,6 @@
 //! ahead.
 
 use std::collections::BTreeMap;
-use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,12 +16,11 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender};
 use glam::DVec3;
-use image::imageops::thumbnail;
-use image::{ImageFormat, RgbImage};
 use indicatif::HumanCount;
 use rayon::ThreadPool;
 
 use nearfield_files::{Reserve, RunFolder};
+use nearfield_plot::Picture;
 use nearfield_sph::{Dimensions, Moment, PendingMoment};
 
 use crate::names::stem;
@@ -34,8 +32,8 @@ use crate::{Error, ErrorKind};
 /// Width and height of the pictures, pixels.
 const PICTURE: (u32, u32) = (1280, 720);
 
-/// Width and height of the animation, pixels.
-const ANIMATION: (u32, u32) = (640, 360);
+/// How many times wider and higher the pictures are than the animation.
+const REDUCTION: u32 = 2;
 
 /// Time per frame of the animation, milliseconds.
 const FRAME_MS: u32 = 60;
@@ -118,12 +116,7 @@ impl Frames {
             reserve: Mutex::new(Some(reserve)),
         };
         for index in 0..first {
-            let path = writer.path(index, "png");
-            let picture = image::open(&path).map_err(|error| ErrorKind::Earlier {
-                path,
-                reason: error.to_string(),
-            })?;
-            let small = thumbnail(&picture.into_rgb8(), ANIMATION.0, ANIMATION.1);
+            let small = earlier(writer.path(index, "png"))?.reduced(REDUCTION);
             writer.strip().add(index, small, &writer.animation())?;
         }
         if first > 0 {
@@ -311,7 +304,7 @@ impl Writer {
                 let picture = draw(&self.scene, moment, brush);
                 let _span = tracing::debug_span!("beside.png").entered();
                 save(&picture, &self.path(index, "png"))?;
-                Ok::<_, Error>(thumbnail(&picture, ANIMATION.0, ANIMATION.1))
+                Ok::<_, Error>(picture.reduced(REDUCTION))
             },
         );
         particles?;
@@ -328,15 +321,15 @@ impl Writer {
 struct Strip {
     /// Begun with the first frame.
     animation: Option<Animation>,
-    last: Option<RgbImage>,
+    last: Option<Picture>,
     /// Frames in the animation.
     count: usize,
     /// Frames that came before their turn.
-    early: BTreeMap<usize, RgbImage>,
+    early: BTreeMap<usize, Picture>,
 }
 
 impl Strip {
-    fn add(&mut self, index: usize, picture: RgbImage, path: &Path) -> Result<(), Error> {
+    fn add(&mut self, index: usize, picture: Picture, path: &Path) -> Result<(), Error> {
         self.early.insert(index, picture);
         while let Some(picture) = self.early.remove(&self.count) {
             let animation = match &mut self.animation {
@@ -363,16 +356,32 @@ impl Strip {
     }
 }
 
+/// Reads the picture of a frame that was written before the run was continued.
+fn earlier(path: PathBuf) -> Result<Picture, Error> {
+    let refused = |reason| ErrorKind::Earlier {
+        path: path.clone(),
+        reason,
+    };
+    let picture = Picture::read_png(&path).map_err(|error| refused(error.to_string()))?;
+    if picture.size() == PICTURE {
+        return Ok(picture);
+    }
+    let ((width, height), expected) = (picture.size(), PICTURE);
+    let reason = format!(
+        "{width}×{height} pixels, expected {}×{}",
+        expected.0, expected.1
+    );
+    Err(refused(reason).into())
+}
+
 /// Writes a picture as a PNG file.
-fn save(picture: &RgbImage, path: &Path) -> Result<(), Error> {
-    let mut bytes = Cursor::new(Vec::new());
-    let encoded = picture.write_to(&mut bytes, ImageFormat::Png);
-    encoded.map_err(|error| Error::output(path, error))?;
-    nearfield_files::write(path, bytes.into_inner()).map_err(|error| Error::output(path, error))
+fn save(picture: &Picture, path: &Path) -> Result<(), Error> {
+    let written = (picture.to_png()).and_then(|bytes| nearfield_files::write(path, bytes));
+    written.map_err(|error| Error::output(path, error))
 }
 
 /// The picture of a moment.
-fn draw(scene: &Scene, moment: &Moment, brush: &mut Brush) -> RgbImage {
+fn draw(scene: &Scene, moment: &Moment, brush: &mut Brush) -> Picture {
     let _span = tracing::debug_span!("beside.draw").entered();
     let config = moment.config();
     let (up, view, place) = match scene.dimensions {
@@ -406,15 +415,11 @@ fn draw(scene: &Scene, moment: &Moment, brush: &mut Brush) -> RgbImage {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-    use std::io::BufReader;
-
     use crossbeam_channel::bounded;
-    use image::AnimationDecoder;
-    use image::codecs::gif::GifDecoder;
 
     use super::*;
     use crate::names::with_files;
+    use crate::picture::shown;
     use nearfield_files::Run;
     use nearfield_sph::Simulation;
 
@@ -467,25 +472,17 @@ mod tests {
         drop(open);
         assert_eq!(frames.finish().unwrap(), 8);
 
-        let shown = File::open(directory.path().join("dam_break.gif")).unwrap();
-        let shown = GifDecoder::new(BufReader::new(shown))
-            .unwrap()
-            .into_frames();
-        let shown = shown.collect_frames().unwrap();
+        let shown = shown(&directory.path().join("dam_break.gif"));
         assert_eq!(shown.len(), 8 + HOLD);
         for (index, shown) in shown.iter().take(8).enumerate() {
             let name = format!("frame_{index:04}.png");
-            let picture = image::open(directory.path().join(name))
+            let small = earlier(directory.path().join(name))
                 .unwrap()
-                .into_rgb8();
-            let small = thumbnail(&picture, ANIMATION.0, ANIMATION.1);
-            let off = shown
-                .buffer()
-                .pixels()
-                .zip(small.pixels())
-                .filter(|(one, other)| {
-                    (0..3).any(|channel| one.0[channel].abs_diff(other.0[channel]) > 40)
-                });
+                .reduced(REDUCTION);
+            let pairs = shown.pixels().iter().zip(small.pixels());
+            let off = pairs.filter(|(one, other)| {
+                (0..3).any(|channel| one[channel].abs_diff(other[channel]) > 40)
+            });
             assert!(off.count() < 100, "frame {index} is another one");
         }
     }

@@ -92,7 +92,7 @@ impl Numbers for RawArray<'_> {
             Scalar::U32 => element_at!(u32, self, at).map(Number::from),
             Scalar::I64 => element_at!(i64, self, at).map(Number::from),
             Scalar::U64 => element_at!(u64, self, at).map(Number::from),
-            Scalar::F16 => element_at!(half::f16, self, at).map(|value| value.to_f32().into()),
+            Scalar::F16 => element_at!(u16, self, at).map(|bits| half_to_f32(bits).into()),
             Scalar::F32 => element_at!(f32, self, at).map(Number::from),
             Scalar::F64 => element_at!(f64, self, at).map(Number::from),
         }
@@ -115,9 +115,45 @@ impl RawArray<'_> {
             Scalar::U32 => elements!(u32, self),
             Scalar::I64 => elements!(i64, self),
             Scalar::U64 => elements!(u64, self),
-            Scalar::F16 => elements!(half::f16, self, half::f16::to_f32),
+            Scalar::F16 => elements!(u16, self, half_to_f32),
             Scalar::F32 => elements!(f32, self),
             Scalar::F64 => elements!(f64, self),
         })
+    }
+}
+
+/// The number that these bits stand for in half precision (binary16 of IEEE 754), which `f32` holds
+/// exactly.
+fn half_to_f32(bits: u16) -> f32 {
+    /// `f32` counts exponents from 127, half precision from 15: what is added to one of them.
+    const SCALE: f32 = f32::from_bits((127 + 127 - 15) << 23);
+    let size = match bits & 0x7fff {
+        0x7c00 => f32::INFINITY,
+        0x7c01.. => f32::NAN,
+        // Exponent and fraction in their places. The product is exact for subnormal numbers too.
+        size => f32::from_bits(u32::from(size) << 13) * SCALE,
+    };
+    if bits >> 15 == 0 { size } else { -size }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_precision_is_read_exactly() {
+        for bits in 0..=u16::MAX {
+            let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 0x3ff));
+            let size = match exponent {
+                0 => fraction * 2f64.powi(-24),
+                31 if fraction > 0.0 => f64::NAN,
+                31 => f64::INFINITY,
+                _ => (1.0 + fraction / 1024.0) * 2f64.powi(exponent - 15),
+            };
+            let expected = if bits >> 15 == 0 { size } else { -size };
+            let read = f64::from(half_to_f32(bits));
+            let same = read.to_bits() == expected.to_bits() || (read.is_nan() && size.is_nan());
+            assert!(same, "{bits:#x} is {expected}, read as {read}");
+        }
     }
 }

@@ -10,19 +10,17 @@
 
 pub mod axis;
 mod error;
+mod picture;
 
 pub use error::{Error, ErrorKind};
+pub use picture::{Picture, Pixel};
 
-use image::{ImageFormat, RgbImage};
 use plotters::{
     coord::Shift,
     prelude::*,
     style::{FontStyle, register_font},
 };
-use std::{
-    io::{self, Cursor},
-    path::Path,
-};
+use std::{io, path::Path};
 
 /// The TrueType file of all text.
 pub const FONT_FILE: &[u8] = epaint_default_fonts::UBUNTU_LIGHT;
@@ -91,13 +89,12 @@ pub fn save_png(
     know_font().map_err(failed)?;
     let large = (size.0 * DETAIL, size.1 * DETAIL);
     check_room(path, large)?;
-    let mut image = RgbImage::new(large.0, large.1);
-    paint(image.as_mut(), large, draw).map_err(|error| failed(error.to_string()))?;
-    let mut bytes = Cursor::new(Vec::new());
-    image::imageops::thumbnail(&image, size.0, size.1)
-        .write_to(&mut bytes, ImageFormat::Png)
-        .map_err(|error| failed(error.to_string()))?;
-    nearfield_files::write(path, bytes.into_inner()).map_err(|error| unwritten(path, error))
+    let mut picture = Picture::new(large.0, large.1);
+    let pixels = picture.pixels_mut().as_flattened_mut();
+    paint(pixels, large, draw).map_err(|error| failed(error.to_string()))?;
+    let bytes = picture.reduced(DETAIL).to_png();
+    let bytes = bytes.map_err(|error| failed(error.to_string()))?;
+    nearfield_files::write(path, bytes).map_err(|error| unwritten(path, error))
 }
 
 /// Refuses a picture that memory is too short for before it is drawn: the libraries that draw and
@@ -187,13 +184,11 @@ mod tests {
             area.draw(&Circle::new((60, 40), 21, INK.filled()))
         })
         .expect("it can be drawn");
-        let bytes = std::fs::read(&path).expect("it exists");
-        let image = image::load_from_memory_with_format(&bytes, ImageFormat::Png)
-            .expect("it is a PNG file")
-            .into_rgb8();
-        assert_eq!(image.dimensions(), (60, 40));
-        let count = |wanted: fn(u8) -> bool| image.pixels().filter(|p| wanted(p.0[0])).count();
-        assert_eq!(image.get_pixel(0, 0).0, [255; 3]);
+        let picture = Picture::read_png(&path).expect("it is a PNG file");
+        assert_eq!(picture.size(), (60, 40));
+        let reds = || picture.pixels().iter().map(|pixel| pixel[0]);
+        let count = |wanted: fn(u8) -> bool| reds().filter(|&red| wanted(red)).count();
+        assert_eq!(picture.pixels()[0], [255; 3]);
         assert!(count(|red| red == INK.0) > 200, "the disc");
         assert!(count(|red| red > INK.0 && red < 255) > 10, "its edge");
     }

@@ -10,8 +10,8 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use gif::{Encoder, EncodingError, Repeat};
-use image::{Rgb, RgbImage};
 use nearfield_files::NewFile;
+use nearfield_plot::{Picture, Pixel};
 use rayon::prelude::*;
 
 use super::palette::{Mix, Palette};
@@ -35,7 +35,7 @@ pub struct Animation {
     delay: u16,
     /// The colours as they were when each pixel was last stored, once the first
     /// frame has set the size.
-    stored: Option<RgbImage>,
+    stored: Option<Picture>,
     patches: Vec<Patch>,
 }
 
@@ -44,7 +44,7 @@ pub struct Animation {
 #[derive(Debug)]
 struct Patch {
     region: Region,
-    pixels: Vec<Option<Rgb<u8>>>,
+    pixels: Vec<Option<Pixel>>,
 }
 
 impl Animation {
@@ -74,12 +74,11 @@ impl Animation {
     /// # Errors
     /// [`ErrorKind::Output`](crate::ErrorKind::Output) if the size differs from the first frame's
     /// or cannot be stored; the frames before it are kept.
-    pub fn push(&mut self, image: &RgbImage) -> Result<(), Error> {
-        let (width, height) =
-            (self.stored.as_ref()).map_or(image.dimensions(), |one| one.dimensions());
+    pub fn push(&mut self, picture: &Picture) -> Result<(), Error> {
+        let (width, height) = (self.stored.as_ref()).map_or(picture.size(), |one| one.size());
         let storable = |length: u32| (1..=u32::from(u16::MAX)).contains(&length);
-        if image.dimensions() != (width, height) || !storable(width) || !storable(height) {
-            let (frame, (columns, rows)) = (self.patches.len(), image.dimensions());
+        if picture.size() != (width, height) || !storable(width) || !storable(height) {
+            let (frame, (columns, rows)) = (self.patches.len(), picture.size());
             let reason = format!(
                 "frame {frame} is {columns}×{rows} pixels, but the animation takes {width}×{height}, \
                  from 1 to 65535 a side"
@@ -87,10 +86,10 @@ impl Animation {
             return Err(Error::output(&self.path, reason));
         }
         let patch = match &mut self.stored {
-            Some(stored) => Patch::between(stored, image),
-            None => Patch::whole(image),
+            Some(stored) => Patch::between(stored, picture),
+            None => Patch::whole(picture),
         };
-        self.stored.get_or_insert_with(|| image.clone());
+        self.stored.get_or_insert_with(|| picture.clone());
         self.patches.push(patch);
         Ok(())
     }
@@ -125,9 +124,9 @@ fn write(
     let mixes: Vec<Mix> = (counts.par_iter())
         .map(|&(color, _)| palette.mix(color))
         .collect();
-    let mix = |pixel: Rgb<u8>| {
-        let known = counts.binary_search_by_key(&pixel.0, |count| count.0);
-        known.map_or_else(|_| palette.mix(pixel.0), |index| mixes[index])
+    let mix = |pixel: Pixel| {
+        let known = counts.binary_search_by_key(&pixel, |count| count.0);
+        known.map_or_else(|_| palette.mix(pixel), |index| mixes[index])
     };
     let encoded: Vec<gif::Frame<'_>> = (patches.par_iter())
         .map(|patch| patch.encode(usize::from(size[0]), delay, mix))
@@ -148,7 +147,7 @@ fn write(
 /// How often each colour is stored, by colour.
 fn histogram(patches: &[Patch]) -> Vec<([u8; 3], u32)> {
     let pixels = patches.par_iter().flat_map_iter(|patch| &patch.pixels);
-    let mut colors: Vec<[u8; 3]> = pixels.flatten_iter().map(|pixel| pixel.0).collect();
+    let mut colors: Vec<[u8; 3]> = pixels.flatten_iter().copied().collect();
     colors.par_sort_unstable();
     (colors.chunk_by(|one, other| one == other))
         .map(|same| (same[0], same.len() as u32))
@@ -157,27 +156,22 @@ fn histogram(patches: &[Patch]) -> Vec<([u8; 3], u32)> {
 
 impl Patch {
     /// All pixels of a picture.
-    fn whole(image: &RgbImage) -> Self {
-        let size = [image.width() as u16, image.height() as u16];
+    fn whole(picture: &Picture) -> Self {
+        let size = <[u32; 2]>::from(picture.size()).map(|length| length as u16);
         Self {
             region: Region {
                 corner: [0; 2],
                 size,
             },
-            pixels: image.pixels().copied().map(Some).collect(),
+            pixels: picture.pixels().iter().copied().map(Some).collect(),
         }
     }
 
     /// The frame of a picture `width` pixels wide that shows these changes for `delay`, in the
     /// palette entries that `mix` returns, compressed.
-    fn encode(
-        &self,
-        width: usize,
-        delay: u16,
-        mix: impl Fn(Rgb<u8>) -> Mix,
-    ) -> gif::Frame<'static> {
+    fn encode(&self, width: usize, delay: u16, mix: impl Fn(Pixel) -> Mix) -> gif::Frame<'static> {
         let pixels = self.pixels.iter().zip(self.region.cells(width));
-        let entry = |(pixel, index): (&Option<Rgb<u8>>, usize)| {
+        let entry = |(pixel, index): (&Option<Pixel>, usize)| {
             pixel.map_or(UNCHANGED, |pixel| {
                 mix(pixel).at(index % width, index / width)
             })
@@ -190,21 +184,17 @@ impl Patch {
         frame
     }
 
-    /// The pixels of `image` that differ from `stored`, which takes them over.
-    fn between(stored: &mut RgbImage, image: &RgbImage) -> Self {
-        let changed: Vec<bool> = image
-            .pixels()
-            .zip(stored.pixels())
+    /// The pixels of `picture` that differ from `stored`, which takes them over.
+    fn between(stored: &mut Picture, picture: &Picture) -> Self {
+        let width = picture.size().0 as usize;
+        let (new, stored) = (picture.pixels(), stored.pixels_mut());
+        let changed: Vec<bool> = (new.iter().zip(&*stored))
             .map(|(&new, &old)| differs(new, old))
             .collect();
-        let width = image.width() as usize;
         let region = Region::around(&changed, width);
-        let place = |index: usize| ((index % width) as u32, (index / width) as u32);
         let mut take = |index: usize| {
-            let (column, row) = place(index);
-            let pixel = *image.get_pixel(column, row);
-            stored.put_pixel(column, row, pixel);
-            pixel
+            stored[index] = new[index];
+            new[index]
         };
         let pixels = region
             .cells(width)
@@ -215,7 +205,7 @@ impl Patch {
 }
 
 /// Whether a pixel is worth storing again.
-fn differs(Rgb(new): Rgb<u8>, Rgb(old): Rgb<u8>) -> bool {
+fn differs(new: Pixel, old: Pixel) -> bool {
     new.iter()
         .zip(old)
         .any(|(&new, old)| new.abs_diff(old) > TOLERANCE)
@@ -260,35 +250,44 @@ impl Region {
 }
 
 #[cfg(test)]
-mod tests {
-    use image::AnimationDecoder;
-    use image::codecs::gif::GifDecoder;
-    use std::io::BufReader;
-
+pub(super) mod tests {
     use super::*;
 
     /// A gradient of many colours with a block that depends on `step`.
-    fn scene(step: u32) -> RgbImage {
-        RgbImage::from_fn(64, 40, |x, y| {
+    fn scene(step: u32) -> Picture {
+        Picture::from_fn(64, 40, |x, y| {
             if (x / 8, y / 8) == (step, 2) {
-                Rgb([250, 240, 10])
+                [250, 240, 10]
             } else {
-                Rgb([x as u8 * 3, y as u8 * 5, 120])
+                [x as u8 * 3, y as u8 * 5, 120]
             }
         })
     }
 
-    fn decode(path: &Path) -> Vec<RgbImage> {
-        let file = BufReader::new(std::fs::File::open(path).expect("the animation exists"));
-        let frames = GifDecoder::new(file)
-            .expect("it is a gif")
-            .into_frames()
-            .collect_frames()
-            .expect("it is whole");
-        frames
-            .into_iter()
-            .map(|frame| image::DynamicImage::from(frame.into_buffer()).into_rgb8())
-            .collect()
+    /// The frames of an animation as they are shown: each is drawn over the one before.
+    pub(crate) fn shown(path: &Path) -> Vec<Picture> {
+        let file = std::fs::File::open(path).expect("the animation exists");
+        let mut options = gif::DecodeOptions::new();
+        options.set_color_output(gif::ColorOutput::RGBA);
+        let mut decoder = options.read_info(file).expect("it is a gif");
+        let (width, height) = (decoder.width().into(), decoder.height().into());
+        let (mut picture, mut shown) = (Picture::new(width, height), Vec::new());
+        while let Some(frame) = decoder.read_next_frame().expect("it is whole") {
+            assert_eq!(frame.dispose, gif::DisposalMethod::Keep);
+            let region = Region {
+                corner: [frame.left, frame.top],
+                size: [frame.width, frame.height],
+            };
+            let pixels = frame
+                .buffer
+                .chunks_exact(4)
+                .zip(region.cells(width as usize));
+            for (pixel, place) in pixels.filter(|(pixel, _)| pixel[3] > 0) {
+                picture.pixels_mut()[place].copy_from_slice(&pixel[..3]);
+            }
+            shown.push(picture.clone());
+        }
+        shown
     }
 
     #[test]
@@ -298,15 +297,12 @@ mod tests {
         let mut animation = Animation::create(&path, 40).expect("it can be created");
         (0..5).for_each(|step| animation.push(&scene(step)).expect("it fits"));
         assert_eq!(animation.finish().expect("it can be finished"), 5);
-        for (step, shown) in decode(&path).iter().enumerate() {
-            let error = |(one, other): (&Rgb<u8>, &Rgb<u8>)| {
-                (0..3).map(|c| one.0[c].abs_diff(other.0[c])).max()
-            };
-            let worst = shown
-                .pixels()
-                .zip(scene(step as u32).pixels())
-                .filter_map(error)
-                .max();
+        for (step, shown) in shown(&path).iter().enumerate() {
+            let error =
+                |(one, other): (&Pixel, &Pixel)| (0..3).map(|c| one[c].abs_diff(other[c])).max();
+            let scene = scene(step as u32);
+            let pairs = shown.pixels().iter().zip(scene.pixels());
+            let worst = pairs.filter_map(error).max();
             assert!(worst < Some(24), "frame {step} is off by {worst:?}");
         }
     }
@@ -319,7 +315,7 @@ mod tests {
             let mut animation = Animation::create(&path, 40).expect("it can be created");
             (0..frames).for_each(|_| animation.push(&scene(1)).expect("it fits"));
             animation.finish().expect("it can be finished");
-            assert_eq!(decode(&path).len(), frames);
+            assert_eq!(shown(&path).len(), frames);
             std::fs::metadata(&path).expect("it exists").len()
         };
         assert!(length(4) - length(3) < 1000);
@@ -327,15 +323,12 @@ mod tests {
 
     #[test]
     fn slow_changes_are_not_lost() {
-        let mut stored = RgbImage::from_pixel(3, 3, Rgb([10; 3]));
-        let changes = |stored: &mut RgbImage, level: u8| {
-            let mut image = RgbImage::from_pixel(3, 3, Rgb([10; 3]));
-            image.put_pixel(2, 1, Rgb([10, 10, level]));
-            Patch::between(stored, &image)
-                .pixels
-                .iter()
-                .flatten()
-                .count()
+        let mut stored = Picture::from_fn(3, 3, |_, _| [10; 3]);
+        let changes = |stored: &mut Picture, level: u8| {
+            let mut picture = Picture::from_fn(3, 3, |_, _| [10; 3]);
+            picture.pixels_mut()[5] = [10, 10, level];
+            let patch = Patch::between(stored, &picture);
+            patch.pixels.iter().flatten().count()
         };
         assert_eq!(changes(&mut stored, 10 + TOLERANCE), 0);
         assert_eq!(changes(&mut stored, 11 + TOLERANCE), 1);
@@ -351,7 +344,7 @@ mod tests {
             .push(&scene(0))
             .expect("the first frame sets the size");
         let message = animation
-            .push(&RgbImage::new(3, 2))
+            .push(&Picture::new(3, 2))
             .expect_err("it differs")
             .to_string();
         assert!(
@@ -361,7 +354,7 @@ mod tests {
         animation.push(&scene(1)).expect("the animation goes on");
         let mut empty =
             Animation::create(folder.path().join("b.gif"), 40).expect("it can be created");
-        let message = empty.push(&RgbImage::new(0, 2)).expect_err("it is empty");
+        let message = empty.push(&Picture::new(0, 2)).expect_err("it is empty");
         assert!(message.to_string().contains("0×2"), "{message}");
     }
 

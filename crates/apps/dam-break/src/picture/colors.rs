@@ -6,7 +6,7 @@
 
 use fast_srgb8::{f32x4_to_srgb8, srgb8_to_f32};
 use glam::{Mat3, Vec3};
-use image::Rgb;
+use nearfield_plot::Pixel;
 
 /// Colours of slow to fast fluid with the share of the top speed they stand at.
 const SPEED_STOPS: [(f32, u32); 5] = [
@@ -23,18 +23,18 @@ const STEPS: usize = 256;
 /// Linear colour of a `0xRRGGBB` sRGB code.
 pub(super) fn from_hex(code: u32) -> Vec3 {
     let [_, red, green, blue] = code.to_be_bytes();
-    from_pixel(Rgb([red, green, blue]))
+    from_pixel([red, green, blue])
 }
 
 /// sRGB pixel of a linear colour; light outside [0, 1] is clipped.
 #[inline]
-pub(super) fn to_pixel(linear: Vec3) -> Rgb<u8> {
+pub(super) fn to_pixel(linear: Vec3) -> Pixel {
     let [red, green, blue, _] = f32x4_to_srgb8(linear.extend(0.0).to_array());
-    Rgb([red, green, blue])
+    [red, green, blue]
 }
 
 /// Linear colour of an sRGB pixel.
-pub(super) fn from_pixel(Rgb([red, green, blue]): Rgb<u8>) -> Vec3 {
+pub(super) fn from_pixel([red, green, blue]: Pixel) -> Vec3 {
     Vec3::new(srgb8_to_f32(red), srgb8_to_f32(green), srgb8_to_f32(blue))
 }
 
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn every_srgb_value_survives_linear_light() {
         for value in 0..=255 {
-            let pixel = Rgb([value, 255 - value, value / 2]);
+            let pixel = [value, 255 - value, value / 2];
             assert_eq!(to_pixel(from_pixel(pixel)), pixel);
         }
     }
@@ -110,8 +110,8 @@ mod tests {
     #[test]
     fn the_map_starts_and_ends_at_its_stops() {
         let map = SpeedColors::new();
-        assert_eq!(to_pixel(map.at(0.0)), Rgb([0x1d, 0x4e, 0x9e]));
-        assert_eq!(to_pixel(map.at(1.0)), Rgb([0xff, 0xed, 0x85]));
+        assert_eq!(to_pixel(map.at(0.0)), [0x1d, 0x4e, 0x9e]);
+        assert_eq!(to_pixel(map.at(1.0)), [0xff, 0xed, 0x85]);
         assert_eq!(map.at(7.0), map.at(1.0));
         assert_eq!(map.at(f32::NAN), map.at(0.0));
     }

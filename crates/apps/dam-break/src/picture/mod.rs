@@ -30,6 +30,8 @@ mod tank;
 mod text;
 
 pub use animation::Animation;
+#[cfg(test)]
+pub(crate) use animation::tests::shown;
 pub use frame::{Frame, Up, View};
 pub use plot::front_plot;
 pub use render::Brush;

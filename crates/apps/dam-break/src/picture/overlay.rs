@@ -1,7 +1,7 @@
 //! Drawn over the scene: the tank's outline, labels, and the colour bar.
 
 use glam::{Vec2, Vec3};
-use image::RgbImage;
+use nearfield_plot::Picture;
 
 use super::colors::{SpeedColors, from_hex};
 use super::frame::{Frame, MARGIN, View, label_unit};
@@ -111,8 +111,8 @@ fn depth_between([from, to]: [Vec3; 2], share: f32) -> f32 {
 }
 
 /// Draws time, caption and colour bar onto the finished picture.
-pub(super) fn labels(frame: &Frame<'_>, image: &mut RgbImage) {
-    let size = Vec2::new(image.width() as f32, image.height() as f32);
+pub(super) fn labels(frame: &Frame<'_>, picture: &mut Picture) {
+    let size = Vec2::from(<[u32; 2]>::from(picture.size()).map(|length| length as f32));
     let unit = label_unit(size);
     let strong = Style {
         size: 31.0 * unit,
@@ -125,7 +125,7 @@ pub(super) fn labels(frame: &Frame<'_>, image: &mut RgbImage) {
     let margin = MARGIN * unit;
     let time = Vec2::new(margin, margin + 0.6 * strong.size);
     let end = text::draw(
-        image,
+        picture,
         &format!("t = {:.2} s", frame.time_s),
         time,
         Anchor::Left,
@@ -134,7 +134,7 @@ pub(super) fn labels(frame: &Frame<'_>, image: &mut RgbImage) {
     let scaled = format!("T = {:.2}", frame.dimensionless_time);
     let gap = Vec2::X * (end + strong.size);
     text::draw(
-        image,
+        picture,
         &scaled,
         time + gap,
         Anchor::Left,
@@ -144,14 +144,14 @@ pub(super) fn labels(frame: &Frame<'_>, image: &mut RgbImage) {
         },
     );
     text::draw(
-        image,
+        picture,
         frame.caption,
         time + Vec2::Y * 1.55 * quiet.size,
         Anchor::Left,
         quiet,
     );
     color_bar(
-        image,
+        picture,
         frame.top_speed,
         Vec2::new(size.x - margin, margin),
         unit,
@@ -160,7 +160,7 @@ pub(super) fn labels(frame: &Frame<'_>, image: &mut RgbImage) {
 }
 
 /// Draws the speed map with its right top corner at `corner`.
-fn color_bar(image: &mut RgbImage, top_speed: f32, corner: Vec2, unit: f32, style: Style) {
+fn color_bar(picture: &mut Picture, top_speed: f32, corner: Vec2, unit: f32, style: Style) {
     let map = SpeedColors::new();
     let (long, thick) = ((250.0 * unit) as i32, (11.0 * unit).max(4.0) as i32);
     let (left, top) = (corner.x as i32 - long, corner.y as i32);
@@ -169,7 +169,7 @@ fn color_bar(image: &mut RgbImage, top_speed: f32, corner: Vec2, unit: f32, styl
         for row in 0..thick {
             let corner = (column == 0 || column == long - 1) && (row == 0 || row == thick - 1);
             text::cover(
-                image,
+                picture,
                 left + column,
                 top + row,
                 color,
@@ -184,21 +184,21 @@ fn color_bar(image: &mut RgbImage, top_speed: f32, corner: Vec2, unit: f32, styl
         format!("{top_speed:.1} m/s")
     };
     text::draw(
-        image,
+        picture,
         "0",
         Vec2::new(left as f32, baseline),
         Anchor::Left,
         style,
     );
     text::draw(
-        image,
+        picture,
         "speed",
         Vec2::new(left as f32 + 0.5 * long as f32, baseline),
         Anchor::Middle,
         style,
     );
     text::draw(
-        image,
+        picture,
         &top_label,
         Vec2::new(corner.x, baseline),
         Anchor::Right,

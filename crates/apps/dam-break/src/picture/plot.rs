@@ -222,6 +222,8 @@ fn marker_outline(index: usize) -> Vec<(i32, i32)> {
 
 #[cfg(test)]
 mod tests {
+    use nearfield_plot::{Picture, Pixel};
+
     use super::*;
 
     fn experiment(name: &'static str, points: &[Point]) -> Experiment {
@@ -239,13 +241,11 @@ mod tests {
             experiment("two", &[(0.7, 1.2), (1.8, 2.2)]),
         ];
         front_plot(&path, "ours", &ours, &theirs).expect("it can be drawn");
-        let image = image::open(&path).expect("it can be read").into_rgb8();
-        assert_eq!(image.dimensions(), SIZE);
+        let picture = Picture::read_png(&path).expect("it can be read");
+        assert_eq!(picture.size(), SIZE);
         for color in [OURS, THEIRS[0], THEIRS[1]] {
-            let ink = image
-                .pixels()
-                .filter(|pixel| pixel.0 == [color.0, color.1, color.2])
-                .count();
+            let inked = |pixel: &&Pixel| **pixel == [color.0, color.1, color.2];
+            let ink = picture.pixels().iter().filter(inked).count();
             assert!(ink > 100, "{ink} pixels of {color:?}");
         }
     }
@@ -262,10 +262,11 @@ mod tests {
             };
             let ours: Vec<Point> = (0..=200).map(point).collect();
             front_plot(&path, "ours", &ours, &theirs).expect("it can be drawn");
-            let image = image::open(&path).expect("it can be read").into_rgb8();
+            let picture = Picture::read_png(&path).expect("it can be read");
             // The curve spans nine tenths of the axes; the sample in the legend lies to the right.
-            let is_ours = |x: u32, y: u32| image.get_pixel(x, y).0 == [OURS.0, OURS.1, OURS.2];
-            let columns = (120..1000).filter(|&x| (0..SIZE.1).any(|y| is_ours(x, y)));
+            let is_ours = |row: &[Pixel], x: usize| row[x] == [OURS.0, OURS.1, OURS.2];
+            let rows = || picture.pixels().chunks(SIZE.0 as usize);
+            let columns = (120..1000).filter(|&x| rows().any(|row| is_ours(row, x)));
             let seen = columns.count();
             assert!(seen > 800, "{seen} of 880 columns, to T = {end}");
         }

@@ -3,7 +3,7 @@
 //! Every pixel depends on the frame alone, so pictures are the same for any number of threads.
 
 use glam::Vec3;
-use image::RgbImage;
+use nearfield_plot::{Picture, Pixel};
 use rayon::prelude::*;
 
 use super::colors::to_pixel;
@@ -37,12 +37,12 @@ impl Brush {
 impl Frame<'_> {
     /// Draws the frame, `width`×`height` pixels; without particles, the empty
     /// tank.
-    pub fn render(&self, width: u32, height: u32) -> RgbImage {
+    pub fn render(&self, width: u32, height: u32) -> Picture {
         self.render_with(width, height, &mut Brush::default())
     }
 
     /// As [`render`](Self::render), with the memory and scenery of earlier pictures.
-    pub fn render_with(&self, width: u32, height: u32, brush: &mut Brush) -> RgbImage {
+    pub fn render_with(&self, width: u32, height: u32, brush: &mut Brush) -> Picture {
         let columns = width as usize;
         let span = tracing::debug_span!("beside.draw.spheres").entered();
         let storage = std::mem::take(&mut brush.storage);
@@ -52,33 +52,33 @@ impl Frame<'_> {
         let _span = tracing::debug_span!("beside.draw.shade").entered();
         let surroundings = brush.surroundings.of(&stage);
         let lines = overlay::outline(&stage);
-        let mut image = RgbImage::new(width, height);
-        image
-            .par_chunks_mut(3 * columns.max(1) * BAND)
+        let mut picture = Picture::new(width, height);
+        (picture.pixels_mut())
+            .par_chunks_mut(columns.max(1) * BAND)
             .enumerate()
             .for_each_init(Canvas::default, |canvas, (band, pixels)| {
-                let rows = pixels.len() / (3 * columns) * SAMPLES;
+                let rows = pixels.len() / columns * SAMPLES;
                 let first = band * BAND * SAMPLES;
                 shading::shade(&stage, &surroundings, first, rows, canvas);
                 lines.iter().for_each(|line| line.draw(&stage, canvas));
                 develop(canvas, pixels);
             });
         brush.storage = stage.into_storage();
-        overlay::labels(self, &mut image);
-        image
+        overlay::labels(self, &mut picture);
+        picture
     }
 }
 
 /// Averages the samples of each pixel and encodes them.
-fn develop(canvas: &Canvas, pixels: &mut [u8]) {
+fn develop(canvas: &Canvas, pixels: &mut [Pixel]) {
     let width = canvas.width;
-    for (index, pixel) in pixels.chunks_exact_mut(3).enumerate() {
+    for (index, pixel) in pixels.iter_mut().enumerate() {
         let (row, column) = (index * SAMPLES / width, index * SAMPLES % width);
         let first = row * SAMPLES * width + column;
         let sample =
             |index: usize| canvas.colors[first + index / SAMPLES * width + index % SAMPLES];
         let sum: Vec3 = (0..SAMPLES * SAMPLES).map(sample).sum();
-        pixel.copy_from_slice(&to_pixel(sum / (SAMPLES * SAMPLES) as f32).0);
+        *pixel = to_pixel(sum / (SAMPLES * SAMPLES) as f32);
     }
 }
 
@@ -104,18 +104,16 @@ mod tests {
     }
 
     /// Pixels in which two pictures differ.
-    fn changed(one: &RgbImage, other: &RgbImage) -> usize {
-        one.pixels()
-            .zip(other.pixels())
-            .filter(|(one, other)| one != other)
-            .count()
+    fn changed(one: &Picture, other: &Picture) -> usize {
+        let pairs = one.pixels().iter().zip(other.pixels());
+        pairs.filter(|(one, other)| one != other).count()
     }
 
     #[test]
     fn no_particles_draw_the_empty_tank() {
         for view in [View::Side2d, View::Perspective3d] {
             let empty = frame(&[], &[], view).render(320, 180);
-            assert_eq!(empty.dimensions(), (320, 180));
+            assert_eq!(empty.size(), (320, 180));
             let one = frame(&[[2.0, 0.0, 0.5]], &[[1.0, 0.0, 0.0]], view).render(320, 180);
             assert!(changed(&empty, &one) > 20);
         }
@@ -124,15 +122,13 @@ mod tests {
     #[test]
     fn fast_particles_are_brighter_than_slow_ones() {
         let brightness = |speed: f32| {
-            let image =
+            let picture =
                 frame(&[[2.0, 0.0, 0.5]], &[[0.0, speed, 0.0]], View::Side2d).render(320, 180);
             let empty = frame(&[], &[], View::Side2d).render(320, 180);
-            let fluid = image
-                .pixels()
-                .zip(empty.pixels())
-                .filter(|(one, other)| one != other);
+            let pairs = picture.pixels().iter().zip(empty.pixels());
+            let fluid = pairs.filter(|(one, other)| one != other);
             fluid
-                .map(|(pixel, _)| pixel.0.iter().map(|&c| u32::from(c)).sum::<u32>())
+                .flat_map(|(pixel, _)| pixel.map(u32::from))
                 .sum::<u32>()
         };
         assert!(brightness(4.0) > brightness(2.0) && brightness(2.0) > brightness(0.0));
@@ -186,9 +182,9 @@ mod tests {
             top_speed: 0.0,
             ..frame(&[[0.5; 3]], &[], View::Perspective3d)
         };
-        assert_eq!(odd.render(64, 36).dimensions(), (64, 36));
+        assert_eq!(odd.render(64, 36).size(), (64, 36));
         for (width, height) in [(0, 0), (0, 5), (5, 0), (1, 1), (3, 200)] {
-            assert_eq!(odd.render(width, height).dimensions(), (width, height));
+            assert_eq!(odd.render(width, height).size(), (width, height));
         }
     }
 

@@ -4,8 +4,7 @@ use std::sync::LazyLock;
 
 use ab_glyph::{Font, FontRef, PxScale, ScaleFont, point};
 use glam::{Vec2, Vec3};
-use image::RgbImage;
-use nearfield_plot::FONT_FILE;
+use nearfield_plot::{FONT_FILE, Picture};
 
 use super::colors::{from_pixel, to_pixel};
 
@@ -35,7 +34,7 @@ pub(super) struct Style {
 /// Draws one line of text with `anchor` at `baseline`, in pixels; returns its
 /// width. Letters outside the picture are cut off.
 pub(super) fn draw(
-    image: &mut RgbImage,
+    picture: &mut Picture,
     text: &str,
     baseline: Vec2,
     anchor: Anchor,
@@ -55,7 +54,7 @@ pub(super) fn draw(
             let low = outline.px_bounds().min;
             outline.draw(|x, y, coverage| {
                 cover(
-                    image,
+                    picture,
                     low.x as i32 + x as i32,
                     low.y as i32 + y as i32,
                     style.color,
@@ -99,11 +98,8 @@ fn letters(text: &str, size: f32) -> impl Iterator<Item = (ab_glyph::GlyphId, Ad
 }
 
 /// Blends a colour over a pixel, in linear light.
-pub(super) fn cover(image: &mut RgbImage, column: i32, row: i32, color: Vec3, coverage: f32) {
-    let inside =
-        (0..image.width() as i32).contains(&column) && (0..image.height() as i32).contains(&row);
-    if inside {
-        let pixel = image.get_pixel_mut(column as u32, row as u32);
+pub(super) fn cover(picture: &mut Picture, column: i32, row: i32, color: Vec3, coverage: f32) {
+    if let Some(pixel) = picture.pixel_mut(column, row) {
         *pixel = to_pixel(from_pixel(*pixel).lerp(color, coverage.clamp(0.0, 1.0)));
     }
 }
@@ -130,18 +126,17 @@ mod tests {
     #[test]
     fn an_anchor_moves_the_text_by_its_width() {
         let ink = |anchor| {
-            let mut image = RgbImage::new(200, 40);
+            let mut picture = Picture::new(200, 40);
             draw(
-                &mut image,
+                &mut picture,
                 "T = 1.87",
                 Vec2::new(100.0, 30.0),
                 anchor,
                 WHITE,
             );
-            let columns = image
-                .enumerate_pixels()
-                .filter(|(_, _, pixel)| pixel.0[0] > 60)
-                .map(|(x, _, _)| x);
+            let columns = (picture.pixels().iter().enumerate())
+                .filter(|(_, pixel)| pixel[0] > 60)
+                .map(|(place, _)| place as u32 % 200);
             (
                 columns.clone().min().unwrap_or(0),
                 columns.max().unwrap_or(0),
@@ -155,16 +150,16 @@ mod tests {
 
     #[test]
     fn text_beyond_the_edge_is_cut_off() {
-        let mut image = RgbImage::new(10, 10);
+        let mut picture = Picture::new(10, 10);
         draw(
-            &mut image,
+            &mut picture,
             "a long line of text",
             Vec2::new(-30.0, 4.0),
             Anchor::Left,
             WHITE,
         );
         draw(
-            &mut RgbImage::new(0, 0),
+            &mut Picture::new(0, 0),
             "text",
             Vec2::ZERO,
             Anchor::Left,

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use nearfield_dam_break::{Args, Error, ErrorKind, FrontSummary, Summary, run, to_json};
+use nearfield_plot::Picture;
 use nearfield_sph::Dimensions;
 
 fn small(output: &Path) -> Args {
@@ -79,16 +80,10 @@ fn frames_hold_every_particle_and_show_water() {
     for name in ["velocity", "density", "pressure", "id"] {
         assert!(frame.quantity(name).is_some(), "{name} is missing");
     }
-    let open = |name: &str| {
-        image::open(directory.path().join(name))
-            .unwrap()
-            .into_rgb8()
-    };
+    let open = |name: &str| Picture::read_png(&directory.path().join(name)).unwrap();
     let (first, last) = (open("frame_0000.png"), open("frame_0002.png"));
-    let blue = first
-        .pixels()
-        .filter(|p| p.0[2] > 120 && p.0[0] < 80)
-        .count();
+    let is_blue = |pixel: &&[u8; 3]| pixel[2] > 120 && pixel[0] < 80;
+    let blue = first.pixels().iter().filter(is_blue).count();
     assert!(blue > 20_000, "{blue} pixels of water");
     assert!(first != last, "nothing moved");
 }

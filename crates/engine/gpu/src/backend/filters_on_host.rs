@@ -2,8 +2,16 @@
 //! are left out, on all conformance cases. Radii of single points are those of the cases that have
 //! them; types, exclusions and molecules are drawn.
 
-use super::*;
-use crate::{constants, launch::Nearest};
+use super::on_host::{ListMethod, PathCounts, check_geometry, compiled, lists, neighbors, walks};
+use crate::{
+    constants,
+    launch::{Filters, KernelLattice, Nearest, PairArrays},
+};
+use nearfield_testkit::{
+    conformance::{Case, Level, Runner},
+    oracle,
+    random::Random,
+};
 use std::{cell::RefCell, collections::HashSet};
 
 /// Random filters of a case, for kernels and for the oracle.
@@ -172,11 +180,15 @@ fn walks_with_filters_find_the_pairs_that_are_left() {
     let (mut taken, mut random) = (PathCounts::default(), Random::new(31));
     let mut pairs = [0, 0];
     let methods = [ListMethod::Walks, ListMethod::Masks, ListMethod::Rows];
-    for (case, neighbors) in runner.with_neighbors() {
+    for (case, all) in runner.with_neighbors() {
+        // The cases are many; half of them do.
+        if random.below(2) == 0 {
+            continue;
+        }
         let subdivision = [[1, 1, 1], [4, 1, 1], [2, 2, 2], [6, 3, 3]][random.below(4) as usize];
-        let mut drawn = Drawn::new(case, neighbors, &mut random);
+        let mut drawn = Drawn::new(case, all, &mut random);
         let problem = case.problem();
-        let expected = problem.without(&drawn.oracle, neighbors.to_vec());
+        let expected = problem.without(&drawn.oracle, all.to_vec());
         let (expected, nearest) = drawn.nearest(case, expected, &mut random);
         let radii = problem.radii;
         let all_alike = vec![case.radius; case.targets().len()];
@@ -216,7 +228,7 @@ fn walks_with_filters_find_the_pairs_that_are_left() {
         let found = lists(&walks, case, subdivision, means, &filters, &mut taken);
         let Some(found) = found else { continue };
         check_geometry(case, &found);
-        let found = super::neighbors(&found);
+        let found = neighbors(&found);
         assert!(
             found == expected,
             "{} by {subdivision:?}, {means:?}",
@@ -224,10 +236,10 @@ fn walks_with_filters_find_the_pairs_that_are_left() {
         );
         let count = |lists: &[Vec<oracle::Neighbor>]| lists.iter().map(Vec::len).sum::<usize>();
         pairs[0] += count(&expected);
-        pairs[1] += count(neighbors);
+        pairs[1] += count(all);
     }
     println!("{taken:?} {pairs:?}");
-    assert!(taken.domains.iter().all(|&cases| cases > 10), "{taken:?}");
+    assert!(taken.domains.iter().all(|&cases| cases > 5), "{taken:?}");
     assert!(pairs[0] > 0 && pairs[0] < pairs[1], "{pairs:?}");
 }
 

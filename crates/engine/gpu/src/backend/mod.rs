@@ -37,6 +37,8 @@ mod delivery;
 mod device_fields;
 mod fields;
 mod filter;
+#[cfg(test)]
+mod filters_on_host;
 mod gpu;
 mod halo;
 mod lattice;

@@ -24,9 +24,6 @@ use nearfield_testkit::{
 };
 use std::{env, fs, path::Path, process::Command, sync::OnceLock};
 
-#[path = "filters_on_host.rs"]
-mod filters;
-
 /// `ListOutput` of walk.cpp.
 #[repr(C)]
 struct ListOutput {
@@ -38,7 +35,7 @@ struct ListOutput {
 /// `PairOutput` of walk.cpp: the geometry of a pair.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[repr(C)]
-struct PairOutput {
+pub(super) struct PairOutput {
     image: [i64; 3],
     shift: [f32; 3],
     d: [f32; 3],
@@ -47,14 +44,14 @@ struct PairOutput {
 }
 
 /// Lists of a case, by target: the index of every neighbour and the geometry of the pair.
-type Found = Vec<Vec<(u32, PairOutput)>>;
+pub(super) type Found = Vec<Vec<(u32, PairOutput)>>;
 
 type WalkLists = unsafe extern "C" fn(*const FilteredWalk, *const ListOutput, u32, u32, u32, u32);
 type AscendList = unsafe extern "C" fn(*mut u32, *const PairArrays, u32, u32);
 type PlaceOfPoint = unsafe extern "C" fn(*const Lattice, *const f32, *mut f64, *mut i32);
 
 /// The compiled walks; None where a test is to be skipped.
-fn walks() -> Option<&'static Library> {
+pub(super) fn walks() -> Option<&'static Library> {
     static COMPILED: OnceLock<Option<Library>> = OnceLock::new();
     let compile = || compiled("walk.cpp", &KernelLattice::HEADERS, &[]);
     COMPILED.get_or_init(compile).as_ref()
@@ -219,8 +216,8 @@ impl Sorted {
 
 /// How often each way was taken.
 #[derive(Debug, Default)]
-struct PathCounts {
-    domains: [usize; 5],
+pub(super) struct PathCounts {
+    pub(super) domains: [usize; 5],
     sparse: usize,
     /// Boxes with rows one cell farther than the radius is divided.
     fitted: usize,
@@ -228,18 +225,18 @@ struct PathCounts {
 
 /// How lists are found, as `ListMethod` of walk.cpp.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum ListMethod {
+pub(super) enum ListMethod {
     Walks,
     Masks,
     Rows,
 }
 
 /// What walks leave out of the lists of a case, made for the sorted sources; see `filters_on_host`.
-type MakeFilters<'a> = &'a dyn Fn(&[[f32; 4]]) -> Filters;
+pub(super) type MakeFilters<'a> = &'a dyn Fn(&[[f32; 4]]) -> Filters;
 
 /// Lists that were found by `means`; None where the device code would be given a sparse
 /// table.
-fn lists(
+pub(super) fn lists(
     walks: &Library,
     case: &Case,
     subdivision: [u32; 3],
@@ -352,7 +349,7 @@ fn lists(
 }
 
 /// Checks that every pair of `found` has the geometry of the contract.
-fn check_geometry(case: &Case, found: &Found) {
+pub(super) fn check_geometry(case: &Case, found: &Found) {
     let domain = match case.vectors {
         Some(vectors) => Domain::from_vectors(vectors).unwrap(),
         None => Domain::new(case.periodic).unwrap(),
@@ -380,7 +377,7 @@ fn check_geometry(case: &Case, found: &Found) {
 }
 
 /// Indices and images of the pairs of every target, in ascending order.
-fn neighbors(found: &Found) -> Vec<Vec<oracle::Neighbor>> {
+pub(super) fn neighbors(found: &Found) -> Vec<Vec<oracle::Neighbor>> {
     let ascending = |list: &Vec<(u32, PairOutput)>| {
         let mut list: Vec<_> = (list.iter())
             .map(|&(index, pair)| oracle::Neighbor {

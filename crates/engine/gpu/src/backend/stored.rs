@@ -184,7 +184,7 @@ impl GpuBackend {
             built: points.layout().at,
             positions: address,
             now: followed.now.address(),
-            moved: followed.moved_address(),
+            moved: followed.word(followed.turn),
             next: followed.word(1 - followed.turn),
             low: room.min,
             high: room.max,

@@ -176,9 +176,7 @@ impl Feature {
             Self::LimitedLists => {
                 "leave out Builder::memory_limit, or use Device::Auto, Device::Hybrid or Device::Cpu"
             }
-            Self::FiltersByCells { .. } => {
-                "use Strategy::Flat or Strategy::Auto, or another device"
-            }
+            Self::FiltersByCells { .. } => "use Strategy::Flat or Strategy::Auto, or Device::Cpu",
             Self::AllPairs => "use Device::Auto, Device::Cpu, Device::Gpu or Device::Hybrid",
             feature if feature.is_of_engine() => "use Device::Auto or Device::Cpu",
             _ => "use Device::Auto, Device::Hybrid or Device::Cpu",

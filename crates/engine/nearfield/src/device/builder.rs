@@ -1,7 +1,7 @@
 //! The settings of an engine on the device.
 //!
-//! They are fewer than those of an [`Engine`](crate::Engine): positions and radius are `f32`, all
-//! points have one radius, and there is no memory limit. Everything else that a settings call of
+//! They are fewer than those of an [`Engine`](crate::Engine): positions and radius are `f32`, and
+//! there is no memory limit. Everything else that a settings call of
 //! the same name promises holds here too.
 
 use super::filters::FilterSettings;

@@ -284,8 +284,7 @@ impl Builder {
     ///
     /// With [`strictly_within`](Self::strictly_within) d² must be less. Positions of a
     /// [query](crate::Engine::query) have no type and the engine's radius. Not together with [radii
-    /// of single points](Self::radii) or lists with a skin. On the CPU backend: a named GPU is
-    /// refused.
+    /// of single points](Self::radii) or lists with a skin. A GPU does it if it was named, alone.
     pub fn cutoffs<R: AsRef<[f64]>>(mut self, rows: &[R]) -> Self {
         self.cutoffs = Some(rows.iter().map(|row| row.as_ref().to_vec()).collect());
         self
@@ -312,7 +311,8 @@ impl Builder {
     /// ```
     ///
     /// A search for k neighbours takes a radius that holds k of them; a radius that holds many more
-    /// costs their search. On the CPU backend: a named GPU is refused.
+    /// costs their search. A GPU does it if it was named, alone; its first job after an update
+    /// takes another pass over the lists, which finds the last pair that is kept of every point.
     pub fn nearest(mut self, k: u32) -> Self {
         self.nearest = Some(k);
         self

@@ -88,7 +88,7 @@ impl Engine {
     /// # Ok::<(), nearfield::Error>(())
     /// ```
     ///
-    /// On the CPU backend; an engine that was asked for a GPU alone refuses exclusions.
+    /// A GPU does it if the engine was asked for one alone; otherwise the CPU pool does.
     ///
     /// # Errors
     /// [`ErrorKind::PointData`] naming the point whose list cannot be, [`ErrorKind::Unsupported`],
@@ -191,8 +191,7 @@ impl Engine {
     /// # Ok::<(), nearfield::Error>(())
     /// ```
     ///
-    /// On the CPU backend, and not with half lists: an engine that was asked for a GPU alone, or
-    /// for half lists, refuses it.
+    /// Not with half lists, which are refused. A GPU does it if the engine was asked for one alone.
     ///
     /// # Errors
     /// [`ErrorKind::PointData`] naming an index that there is not, [`ErrorKind::Combined`],

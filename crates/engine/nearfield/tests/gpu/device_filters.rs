@@ -169,7 +169,7 @@ fn data_that_a_set_lacks_or_cannot_have_are_refused_by_name() {
     let mut engine = start(DeviceEngine::builder(1.0).cutoffs(&[[1.0]]));
     let set = engine.add(&points);
     let text = engine.find_neighbors(set, set).unwrap_err().to_string();
-    assert!(text.contains("set_types"), "{text}");
+    assert!(text.contains("has no types for its 2 points"), "{text}");
     let text = engine.set_types(set, &[0u8, 1]).unwrap_err().to_string();
     assert!(text.contains("point 1 has the type 1"), "{text}");
     engine.set_types(set, &[0u8, 0]).unwrap();

@@ -1,5 +1,6 @@
 //! The writers. Each file appears complete or not at all.
 
+mod archive;
 mod csv;
 mod npy;
 mod output;

@@ -4,19 +4,14 @@
 //! states; nothing is copied. **Invariant others rely on:** headers are padded so that data begin
 //! at a multiple of 64 bytes, as NumPy (NEP 1) wants it.
 
-use std::{
-    io::{self, Write},
-    path::Path,
-};
-
-use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
+use std::{io::Write, path::Path};
 
 use crate::{
     error::{Error, Fault},
     point_data::Values,
 };
 
-use super::output::write_file;
+use super::{archive::Archive, output::write_file};
 
 /// Writes positions as an array of N×3 `f32`.
 ///
@@ -85,82 +80,25 @@ pub fn write_csr_npz(
     let path = path.as_ref();
     check_offsets(offsets, indices.len()).map_err(|fault| fault.in_file(path))?;
     write_file(path, |output| {
-        let mut archive = ZipWriter::new(QuietAfterError::new(output));
-        add_array(
-            &mut archive,
-            "offsets",
-            "u8",
-            bytemuck::cast_slice(offsets),
-            offsets.len(),
-        )?;
-        add_array(
-            &mut archive,
-            "indices",
-            "u4",
-            bytemuck::cast_slice(indices),
-            indices.len(),
-        )?;
-        archive.finish()?;
-        Ok(())
-    })
-}
-
-/// A writer that fails once and then takes everything. An archive that is dropped after an error
-/// tries to end itself, and writes to standard error when that fails too.
-struct QuietAfterError<W> {
-    to: W,
-    failed: bool,
-}
-
-impl<W> QuietAfterError<W> {
-    fn new(to: W) -> Self {
-        Self { to, failed: false }
-    }
-
-    /// Returns the result of `work`, or `otherwise` after an error.
-    fn attempt<T>(
-        &mut self,
-        otherwise: T,
-        work: impl FnOnce(&mut W) -> io::Result<T>,
-    ) -> io::Result<T> {
-        if self.failed {
-            return Ok(otherwise);
+        let mut archive = Archive::new(output);
+        for (name, element, length, bytes) in [
+            (
+                "offsets.npy",
+                "u8",
+                offsets.len(),
+                bytemuck::cast_slice(offsets),
+            ),
+            (
+                "indices.npy",
+                "u4",
+                indices.len(),
+                bytemuck::cast_slice(indices),
+            ),
+        ] {
+            archive.add(name, &[&header(element, &[length]), bytes])?;
         }
-        work(&mut self.to).inspect_err(|error| {
-            self.failed = error.kind() != io::ErrorKind::Interrupted;
-        })
-    }
-}
-
-impl<W: Write> Write for QuietAfterError<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.attempt(bytes.len(), |to| to.write(bytes))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.attempt((), W::flush)
-    }
-}
-
-impl<W: io::Seek> io::Seek for QuietAfterError<W> {
-    fn seek(&mut self, place: io::SeekFrom) -> io::Result<u64> {
-        self.attempt(0, |to| to.seek(place))
-    }
-}
-
-fn add_array<W: Write + io::Seek>(
-    archive: &mut ZipWriter<W>,
-    name: &str,
-    element: &str,
-    bytes: &[u8],
-    length: usize,
-) -> io::Result<()> {
-    let options = SimpleFileOptions::default()
-        .compression_method(CompressionMethod::Stored)
-        .large_file(true);
-    archive.start_file(format!("{name}.npy"), options)?;
-    archive.write_all(&header(element, &[length]))?;
-    archive.write_all(bytes)
+        archive.finish()
+    })
 }
 
 fn check_offsets(offsets: &[u64], indices: usize) -> Result<(), Fault> {

@@ -6,7 +6,9 @@
 
 use crate::common::{answers, counts, fail, on_null_gpu, reset};
 use nearfield::{
-    Device, Engine, Error, Pair, PairKernel, RadiusRule, balance::Policy, kernels::SphDensity,
+    Device, Engine, Error, Pair, PairKernel, RadiusRule,
+    balance::{Policy, Strategy},
+    kernels::SphDensity,
     lists::VerletLists,
 };
 
@@ -98,6 +100,11 @@ fn refusals() {
     let mut engine = builder().radii(RadiusRule::Scatter).build().unwrap();
     let set = engine.add_point_set(&points).unwrap();
     check_refused(engine.query(&points, set), "queries with radii");
+    let by_cells = builder().strategy(Strategy::ChildPerCell);
+    let mut by_cells = by_cells.radii(RadiusRule::Gather).build().unwrap();
+    let set = by_cells.add_point_set(&points).unwrap();
+    by_cells.set_radii(set, &vec![1.0; points.len()]).unwrap();
+    check_refused(by_cells.count_neighbors(set, set), "child-per-cell");
     let mut engine = builder().build().unwrap();
     let set = engine.add_point_set(&points).unwrap();
     let kernel = engine.traverse(&OnCpu, set, set).run();

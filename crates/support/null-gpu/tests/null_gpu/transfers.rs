@@ -375,3 +375,36 @@ fn bytes() {
     }
     assert_all_is_counted(water.transfers().unwrap(), &start);
 }
+
+#[test]
+fn what_filters_read_is_sent_once() {
+    on_null_gpu("transfers::filters");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn filters() {
+    let points: Vec<[f32; 3]> = (0..20_000).map(|i| [i as f32, 0.5, 0.5]).collect();
+    let builder = Engine::builder(1.5).cutoffs(&[[1.5, 1.0], [1.0, 0.0]]);
+    let mut engine = builder.device(Device::Gpu(0)).build().unwrap();
+    let set = engine.add_point_set(&points).unwrap();
+    engine.set_types(set, &vec![0u8; points.len()]).unwrap();
+    engine.set_molecules(set, &vec![7; points.len()]).unwrap();
+    let step = |engine: &mut Engine| {
+        let before = counts();
+        engine.update(set, &points).unwrap();
+        engine.count_neighbors(set, set).unwrap();
+        engine.count_neighbors(set, set).unwrap();
+        assert_eq!(engine.report().device, Device::Gpu(0));
+        counts().to_device - before.to_device
+    };
+    let numbers = 4 * points.len() as u64;
+    let [first, second, third] = [(); 3].map(|()| step(&mut engine));
+    assert!(first >= second + 2 * numbers, "{first} {second}");
+    assert_eq!(second, third);
+    // Positions, and what does not depend on their number.
+    assert!(second < 3 * numbers + 4096, "{second}");
+    engine.set_types(set, &vec![1u8; points.len()]).unwrap();
+    assert_eq!(step(&mut engine), second + numbers);
+    assert_eq!(step(&mut engine), second);
+}

@@ -122,15 +122,20 @@ fn kernels_over_lists_see_the_pairs_that_the_cpu_sees() {
             let ids = sets.each_ref().map(|points| engine.add(points));
             for step in 0..2 {
                 for (a, b) in [(0, 0), (0, 1), (1, 0)] {
-                    engine.find(ids[a], ids[b]);
                     let of = [sets[a].as_slice(), &sets[b]];
                     let exact = expected(space, radius, of);
-                    for pass in 0..2 {
-                        let found = found(&engine, [ids[a], ids[b]], of);
+                    let found = loop {
+                        engine.find(ids[a], ids[b]);
+                        let passes = [(); 2].map(|()| found(&engine, [ids[a], ids[b]], of));
+                        // Full lists beside half ones may outgrow their storage.
+                        if engine.finish().unwrap() == Progress::Valid {
+                            break passes;
+                        }
+                    };
+                    for (pass, found) in found.into_iter().enumerate() {
                         let same = found == exact;
                         assert!(same, "{space:?}, {kind:?}, {a} among {b}, {step}, {pass}");
                     }
-                    assert_eq!(engine.finish().unwrap(), Progress::Valid);
                 }
                 sets[0] = points(&mut random, count + 100);
                 engine.put(ids[0], &sets[0]);

@@ -419,10 +419,14 @@ def test_kernels_of_ones_own_are_summed(cuda):
     engine.add_points(by_dlpack(Block(cuda, points)))
     field = by_dlpack(Block(cuda, weight))
 
-    def work():
+    def work(over_lists=False):
         return engine.traverse(
-            text, target_field=field, source_field=field, uniforms=[3.0], outputs=3, name="own.cu"
+            text, target_field=field, source_field=field, uniforms=[3.0], outputs=3, name="own.cu",
+            over_lists=over_lists,
         )
+
+    with pytest.raises(RuntimeError, match="find_neighbors"):
+        work(over_lists=True)
 
     found, _ = repeated(engine, work)
     assert found.shape == (500, 3)
@@ -434,6 +438,11 @@ def test_kernels_of_ones_own_are_summed(cuda):
     sums = (3.0 * weight[:, :1] * weight[None, :, 1] * d2 * near).sum(axis=1)
     np.testing.assert_allclose(found[:, 0], sums, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(found[:, 1], (d[:, :, 0] * near).sum(axis=1), rtol=1e-3, atol=1e-4)
+    lists, _ = repeated(engine, engine.neighbors)
+    over_lists, _ = repeated(engine, lambda: work(over_lists=True))
+    over_lists = over_lists.copy_to_host()
+    assert np.array_equal(over_lists[:, 2], found[:, 2])
+    np.testing.assert_allclose(over_lists, found, rtol=1e-3, atol=1e-4)
     largest, _ = repeated(
         engine,
         lambda: engine.traverse(text.replace("pair.d[0]", "0.0f"), outputs=3, reduce="max",

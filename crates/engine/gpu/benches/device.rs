@@ -1,7 +1,7 @@
-//! Steps whose data live on a GPU on named clouds: build, counts, density, force, lists and lists
-//! with the geometry of their pairs, medians of 20 in milliseconds, by events on the device, for
-//! several numbers of cells to a radius. Beside each geometry is the time in which the device sets
-//! as many bytes.
+//! Steps whose data live on a GPU on named clouds: build, counts, density, force, lists, the sums
+//! over these once more, and lists with the geometry of their pairs, medians of 20 in milliseconds,
+//! by events on the device, for several numbers of cells to a radius. Beside each geometry is the
+//! time in which the device sets as many bytes.
 //!
 //! `cargo bench -p nearfield-gpu [-- --strategies --cells=KxX,… CLOUD/POINTS/RADIUS[/DOMAIN] …]`;
 //! `--cells` chooses cells to a radius along y and z, and how many along x for each; without
@@ -12,8 +12,8 @@
 
 use nearfield_gpu::{
     Deliver, DeviceBuffer, DeviceField, DeviceFields, DeviceLattice, DeviceLists, DevicePoints,
-    DeviceResults, DriverError, Error, GeometryQuantities, GpuBackend, PairCall, PairOfPoints,
-    PairProgram, PairScratch, PositionBounds, Strategy,
+    DeviceResults, DriverError, Error, GeometryQuantities, GpuBackend, ListedPairs, PairCall,
+    PairOfPoints, PairProgram, PairScratch, PositionBounds, SlotsOfLists, Strategy,
 };
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 use nearfield_pairs::{Channels, ListKind, PairKernel, SphDensity, SphForce, WendlandC2};
@@ -232,13 +232,13 @@ fn measure(
         }
         for (name, sums) in [("density", &mut density), ("force", &mut force)] {
             let of = itself(&lattice, &set);
-            let milliseconds = median(backend, || sums.evaluate(backend, of, strategy))?;
+            let milliseconds = median(backend, || sums.evaluate(backend, of, Pairs::By(strategy)))?;
             print!("  {strategy} {name} {milliseconds:.4}");
         }
     }
     let mut step = || {
         backend.sort_again(&mut set, &lattice)?;
-        density.evaluate(backend, itself(&lattice, &set), Strategy::Flat)
+        density.evaluate(backend, itself(&lattice, &set), Pairs::By(Strategy::Flat))
     };
     print!("  | build + density {:.4}", median(backend, &mut step)?);
     let mut counts = (backend.stream())
@@ -251,7 +251,7 @@ fn measure(
         backend.count_on_device(of, ListKind::Full, Strategy::Flat, counts, scratch)
     };
     print!("  counts {:.4}", median(backend, &mut step)?);
-    time_lists(backend, &lattice, &mut set)
+    time_lists(backend, &lattice, &mut set, [&mut density, &mut force])
 }
 
 /// A pair kernel with its fields and its results on the device.
@@ -314,7 +314,7 @@ impl Sums {
         &mut self,
         backend: &GpuBackend,
         of: PairOfPoints<'_>,
-        strategy: Strategy,
+        pairs: Pairs<'_>,
     ) -> Result<(), Error> {
         let field = || DeviceField::new(self.fields.as_view(), self.channels);
         let fields = DeviceFields {
@@ -329,8 +329,29 @@ impl Sums {
             values: &mut self.results.as_view_mut(),
             deliver: Deliver::Write,
         };
-        backend.evaluate_on_device(of, call, &fields, results, strategy, &mut self.scratch)
+        let scratch = &mut self.scratch;
+        match pairs {
+            Pairs::By(strategy) => {
+                backend.evaluate_on_device(of, call, &fields, results, strategy, scratch)
+            }
+            Pairs::Over(lists, slots) => {
+                let skin = None;
+                let over = ListedPairs {
+                    of,
+                    lists,
+                    slots,
+                    skin,
+                };
+                backend.evaluate_over_lists(over, call, &fields, results, scratch)
+            }
+        }
     }
+}
+
+/// Where the pairs of a sum come from.
+enum Pairs<'a> {
+    By(Strategy),
+    Over(&'a DeviceLists, &'a mut SlotsOfLists),
 }
 
 fn allocating(error: DriverError) -> Error {
@@ -342,6 +363,7 @@ fn time_lists(
     backend: &GpuBackend,
     lattice: &DeviceLattice,
     set: &mut DevicePoints,
+    [density, force]: [&mut Sums; 2],
 ) -> Result<(), Error> {
     let mut lists = DeviceLists::default();
     backend.search(
@@ -362,6 +384,13 @@ fn time_lists(
     };
     print!("  lists {:.4}", median(backend, &mut step)?);
     lists.finish(backend)?;
+    let mut slots = SlotsOfLists::default();
+    // The untimed repetitions bring the entries to their places.
+    for (name, sums) in [("density", density), ("force", force)] {
+        let of = itself(lattice, set);
+        let step = || sums.evaluate(backend, of, Pairs::Over(&lists, &mut slots));
+        print!("  {name} over lists {:.4}", median(backend, step)?);
+    }
     for (name, quantities) in GEOMETRIES {
         time_geometry(backend, lattice, set, name, quantities)?;
     }

@@ -335,7 +335,7 @@ pub enum ErrorKind {
     /// A pair kernel was to be evaluated over lists of pairs that are not just all within a radius.
     #[error("traversals over lists on a GPU have no {what}: traverse without lists")]
     ListedPairs {
-        /// What was asked for: filters, radii of points, or a share of the targets.
+        /// What was asked for: filters, radii of points, the k nearest, or some of the targets.
         what: &'static str,
     },
     /// Lists of exclusions do not lie one behind the other.

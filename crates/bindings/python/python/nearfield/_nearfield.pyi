@@ -286,6 +286,7 @@ class DeviceEngine:
         name: str = "kernel",
         out: Optional[Out] = None,
         add: bool = False,
+        over_lists: bool = False,
     ) -> Out: ...
     def report(self) -> dict[str, Any]: ...
 

@@ -274,8 +274,8 @@ impl PyDeviceEngine {
         PyDeviceNeighbors::of(py, arrays)
     }
 
-    /// The points of a set near free positions, an array of shape (n, 3), float32, which is copied,
-    /// as arrays of the GPU that are valid until the next query or until the set is updated. Waits
+    /// The points of a set near free positions, an array of shape (n, 3) in the engine's precision,
+    /// which is copied, as arrays of the GPU that are valid until the next query or until the set is updated. Waits
     /// for the device the first time.
     ///
     /// Lists are full, whatever the engine's are. Where finish() returns False, ask again. From the
@@ -288,9 +288,10 @@ impl PyDeviceEngine {
         set: usize,
     ) -> PyResult<PyDeviceNeighbors> {
         let positions = self.shared.given(positions, "positions")?;
-        positions.points()?;
+        positions.points(self.coordinates())?;
+        let double = self.precision == Precision::Double;
         let arrays = self.shared.work(py, vec![positions], |state, given| {
-            state.query(&self.shared, &given[0], set)
+            state.query(&self.shared, (&given[0], double), set)
         })?;
         PyDeviceNeighbors::of(py, arrays)
     }
@@ -405,6 +406,9 @@ impl PyDeviceEngine {
     /// what it reads of the points, shape (n,) or (n, channels). uniforms: parameters, at most 160;
     /// changing them compiles nothing. outputs: numbers it gives, 1 to 16. reduce: "sum", "min" or
     /// "max". name: what messages of the compiler call the text. out, add: as for sph_density().
+    /// over_lists: whether to run over the lists that neighbors() or pair_geometry() found of the
+    /// sets, instead of searching: several functions over one search. Sums may then differ in the
+    /// last bits.
     ///
     /// The text runs on the GPU as it is, in the context that PyTorch and CuPy use too, and nothing
     /// checks what it does there. It must read target and source only below their numbers of
@@ -413,7 +417,7 @@ impl PyDeviceEngine {
     /// the process.
     #[pyo3(signature = (text, targets=0, sources=None, *, target_field=None, source_field=None,
                         uniforms=Vec::new(), outputs=1, reduce="sum", name="kernel", out=None,
-                        add=false))]
+                        add=false, over_lists=false))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn traverse(
         &self,
@@ -429,6 +433,7 @@ impl PyDeviceEngine {
         name: &str,
         out: Option<&Bound<'_, PyAny>>,
         add: bool,
+        over_lists: bool,
     ) -> PyResult<Py<PyAny>> {
         let sources = sources.unwrap_or(targets);
         if !(1..=16).contains(&outputs) {
@@ -472,6 +477,9 @@ impl PyDeviceEngine {
                 .collect();
             let (of_targets, of_sources) = lent.split_at(usize::from(channels[0] > 0));
             let mut traversal = engine.traverse_with(&kernel, t, s);
+            if over_lists {
+                traversal = traversal.over_lists();
+            }
             if let [field] = of_targets {
                 traversal = traversal.targets(DeviceField::new(field.as_view(), channels[0]));
             }

@@ -84,15 +84,22 @@ impl State {
     pub(super) fn query(
         &mut self,
         shared: &Arc<SharedEngine>,
-        positions: &GivenArray,
+        (positions, double): (&GivenArray, bool),
         sources: usize,
     ) -> PyResult<[PyDeviceArray; 3]> {
         let s = self.set(sources)?;
         if let Some(before) = self.queries {
             self.retire(involving(before));
         }
-        let positions = positions.lend(self.engine.stream());
-        let queried = self.engine.query(&positions.as_view(), s).map_err(raise)?;
+        let stream = self.engine.stream();
+        let queried = if double {
+            let positions = positions.lend::<f64>(stream);
+            self.engine.query(&positions.as_view(), s)
+        } else {
+            let positions = positions.lend::<f32>(stream);
+            self.engine.query(&positions.as_view(), s)
+        };
+        let queried = queried.map_err(raise)?;
         let number = queried.number() as usize;
         self.queries = Some(number);
         let fate = self.new_fate();

@@ -333,7 +333,7 @@ impl VisitLists {
         let refused = if of.filter.filtering() != Filtering::default() {
             Some("filters or radii of points")
         } else {
-            of.share.map(|_| "shares of the targets")
+            of.share.map(|_| "chosen targets")
         };
         if let Some(what) = refused {
             return Err(Error::from(ErrorKind::ListedPairs { what }));

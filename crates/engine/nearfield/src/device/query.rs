@@ -6,11 +6,11 @@
 
 use super::engine::DeviceEngine;
 use crate::{Error, ErrorKind, PointSetId, error::Unsupported};
-use nearfield_gpu::DeviceView;
+use nearfield_gpu::{DeviceView, PositionNumber};
 
 impl DeviceEngine {
     /// Writes the neighbours of free positions among the points of `sources`, three numbers a
-    /// position, which are copied. Returns the set that the positions are, for
+    /// position in the precision of the engine, which are copied. Returns the set that the positions are, for
     /// [`neighbors`](Self::neighbors) and everything else that can be asked of a set: counts,
     /// geometry of pairs, sums of a kernel.
     ///
@@ -46,9 +46,9 @@ impl DeviceEngine {
     /// As [`update`](Self::update), whose set is that of the positions, and those of
     /// [`find_neighbors`](Self::find_neighbors); [`ErrorKind::Unsupported`] in an engine with
     /// cut-offs or radii of single points, which positions do not have.
-    pub fn query(
+    pub fn query<T: PositionNumber>(
         &mut self,
-        positions: &DeviceView<'_, f32>,
+        positions: &DeviceView<'_, T>,
         sources: PointSetId,
     ) -> Result<PointSetId, Error> {
         self.points(sources)?;

@@ -274,9 +274,9 @@ impl PyDeviceEngine {
         PyDeviceNeighbors::of(py, arrays)
     }
 
-    /// The points of a set near free positions, an array of shape (n, 3) in the engine's precision,
-    /// which is copied, as arrays of the GPU that are valid until the next query or until the set is updated. Waits
-    /// for the device the first time.
+    /// The points of a set near free positions, an array of shape (n, 3) in the engine's
+    /// precision, which is copied, as arrays of the GPU that are valid until the next query or
+    /// until the set is updated. Waits for the device the first time.
     ///
     /// Lists are full, whatever the engine's are. Where finish() returns False, ask again. From the
     /// first query on positions are a set of the engine's own, which len() counts.

@@ -10,9 +10,9 @@ use nearfield_gpu::{DeviceView, PositionNumber};
 
 impl DeviceEngine {
     /// Writes the neighbours of free positions among the points of `sources`, three numbers a
-    /// position in the precision of the engine, which are copied. Returns the set that the positions are, for
-    /// [`neighbors`](Self::neighbors) and everything else that can be asked of a set: counts,
-    /// geometry of pairs, sums of a kernel.
+    /// position in the precision of the engine, which are copied. Returns the set that the
+    /// positions are, for [`neighbors`](Self::neighbors) and everything else that can be asked of
+    /// a set: counts, geometry of pairs, sums of a kernel.
     ///
     /// ```no_run
     /// use nearfield::device::{DeviceEngine, DeviceView, Progress};

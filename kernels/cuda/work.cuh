@@ -229,7 +229,9 @@ extern "C" __global__ void __launch_bounds__(nf::GRID_THREADS)
 gather_fields(const __grid_constant__ Points points, const float* __restrict__ fields, u32 stride,
               float4* __restrict__ sources, float4* __restrict__ more) {
     await_kernels_before();
-    const float4* const at = NF_OPEN >= NF_AROUND_PERIODIC ? proxies_of(points) : points.at;
+    // Traversals over lists test positions as given.
+    constexpr bool AROUND = NF_OPEN == NF_AROUND_PERIODIC || NF_OPEN == NF_AROUND_TILTED;
+    const float4* const at = AROUND ? proxies_of(points) : points.at;
     const u32 count = points.count;
     const u32 slot = blockIdx.x * nf::GRID_THREADS + threadIdx.x;
     if (slot >= count) return;

@@ -25,8 +25,10 @@ using std::nearbyint;
 // The kernel's name in the text that the test writes to nearfield/user.cuh.
 #define pair told_apart
 #include "constants.cuh"
+#define NF_OPEN NF_LISTED_IMAGES
 #include "../cuda/stored.cuh"
 #include "../cuda/work.cuh"
+#undef NF_OPEN
 
 #define NF_WARPS 0
 namespace open {
@@ -89,7 +91,10 @@ extern "C" void run_stored(const Walk* walk, const Outlet* outlet, const Stored*
 }
 
 extern "C" void run_gather(const float4* at, const float* fields, u32 stride, u32 count, float4* sources, float4* more) {
-    launch(count, [=] { gather_fields(at, fields, stride, count, sources, more); });
+    Points points = {};
+    points.at = at;
+    points.count = count;
+    launch(count, [=] { gather_fields(points, fields, stride, sources, more); });
 }
 
 // Entries become sorted places.

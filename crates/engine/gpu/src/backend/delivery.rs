@@ -188,8 +188,13 @@ impl GpuBackend {
         let entries = to.entries.len();
         let images = pairs.images.as_ref().map_or(0, |images| images.len());
         fits("images of pairs", images, entries)?;
-        fits("displacements of pairs", pairs.displacements.len(), entries)?;
-        fits("squared distances of pairs", pairs.squares.len(), entries)?;
+        let elements = lists.geometry.wide() * entries;
+        fits(
+            "displacements of pairs",
+            pairs.displacements.len(),
+            elements,
+        )?;
+        fits("squared distances of pairs", pairs.squares.len(), elements)?;
         let delivered = self.deliver_all(of, lists, (to, Some(pairs)), None, placed);
         let far = match delivered {
             Ok(_) if !of.is_empty() => lists.far_images(self),

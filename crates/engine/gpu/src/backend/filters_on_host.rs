@@ -123,7 +123,10 @@ impl Drawn {
         lists: Vec<Vec<oracle::Neighbor>>,
         random: &mut Random,
     ) -> (Vec<Vec<oracle::Neighbor>>, Vec<Nearest>) {
-        let full = case.list == oracle::ListKind::Full && random.below(3) > 0;
+        // Images without 32-bit numbers are refused by the device.
+        let far = |near: &oracle::Neighbor| near.image.iter().any(|&n| i32::try_from(n).is_err());
+        let near = !lists.iter().flatten().any(far);
+        let full = near && case.list == oracle::ListKind::Full && random.below(3) > 0;
         let k = if full {
             1 + random.below(9) as usize
         } else {

@@ -255,7 +255,7 @@ impl PairBuffers {
 
     /// Elements of the arrays that a number, or a vector of three, takes: they are made of words of
     /// four bytes, or of three of these, in either precision.
-    fn wide(&self) -> usize {
+    pub(super) fn wide(&self) -> usize {
         match self.precision {
             Precision::Single => 1,
             Precision::Double => 2,

@@ -306,8 +306,8 @@ impl GpuBackend {
     /// as they were.
     ///
     /// # Errors
-    /// [`ErrorKind::OtherLists`] when the sets were sorted since the lists were found, and those of
-    /// [`evaluate_on_device`](Self::evaluate_on_device).
+    /// [`ErrorKind::OtherLists`](crate::ErrorKind::OtherLists) when the sets were sorted since the
+    /// lists were found, and those of [`evaluate_on_device`](Self::evaluate_on_device).
     pub fn evaluate_over_lists(
         &self,
         mut over: ListedPairs<'_>,

@@ -85,7 +85,12 @@ pub(crate) fn check_chunks(device: Device, keep: impl Fn(&Case) -> bool) {
 }
 
 fn bits(source: u32, pair: Pair) -> Bits {
-    (source, pair.d.map(f32::to_bits), pair.d2.to_bits())
+    // The sign of a zero is not promised.
+    (
+        source,
+        pair.d.map(|d| (d + 0.0).to_bits()),
+        pair.d2.to_bits(),
+    )
 }
 
 /// The targets of every batch in the order of the first, and the sorted pairs of every target.

@@ -37,6 +37,14 @@ fn what_filters_keep_of_every_case_is_what_the_oracle_keeps() {
         drawn.give(&mut engine, case, &sets);
         let expected = case.problem().without(&drawn.filters, neighbors.to_vec());
         let (name, t, s) = (&case.name, sets[case.target], sets[case.source]);
+        // The nearest of images that have no 32-bit numbers are the CPU's work.
+        let is_far = |near: &Neighbor| near.image.iter().any(|&n| i32::try_from(n).is_err());
+        let by_cpu = ordered && neighbors.iter().flatten().any(is_far);
+        let check_device = |engine: &Engine| {
+            if !by_cpu {
+                assert_on_gpu(engine);
+            }
+        };
         // The data are on the device already the second time.
         for _ in 0..2 {
             engine.find_neighbors().unwrap();
@@ -47,7 +55,7 @@ fn what_filters_keep_of_every_case_is_what_the_oracle_keeps() {
                 "lists of {name}, seed {seed}"
             );
         }
-        assert_on_gpu(&engine);
+        check_device(&engine);
         if case.list == oracle::ListKind::Full {
             let counts = engine.count_neighbors(t, s).unwrap();
             let wanted: Vec<u32> = expected.iter().map(|list| list.len() as u32).collect();
@@ -57,7 +65,7 @@ fn what_filters_keep_of_every_case_is_what_the_oracle_keeps() {
                 sums == fingerprints_of(case, &expected),
                 "sums of {name}, seed {seed}"
             );
-            assert_on_gpu(&engine);
+            check_device(&engine);
         }
         let mut geometry = PairGeometry::default();
         if let Err(error) = engine.pair_geometry(t, s, &mut geometry) {

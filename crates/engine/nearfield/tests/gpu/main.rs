@@ -89,7 +89,7 @@ fn uniform<T: Real>(case: &Case<T>) -> bool {
 /// The GPU did the work: nothing fell back to the CPU backend.
 fn assert_on_gpu(engine: &Engine) {
     let report = engine.report();
-    assert_eq!(report.device, GPU, "{:?}", report.gpu);
+    assert_eq!(report.device, GPU, "{:?}, {:?}", report.gpu, report.jobs);
 }
 
 /// How both backends shared every job.

@@ -9,8 +9,6 @@
 
 constexpr u32 THREADS = nf::FLAT_THREADS;
 constexpr u32 LANES = NF_WARPS ? 32 : nf::STORED_LANES;
-// Sources that are loaded together.
-constexpr u32 AHEAD = NF_OPEN == NF_LISTED_IMAGES ? 1 : 4;
 
 // The entry of a list, NONE where it is not to be looked at: behind the end, beyond the storage, or
 // the same source once more. A source is tested through all of its images anyway.
@@ -36,24 +34,15 @@ stored(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet,
     Work work(walk, target, outlet);
     const u64 start = outlet.starts[target.slot];
     const u32 count = real ? outlet.counts[target.slot] : 0;
-    // Several sources are loaded before any is looked at.
+    // Two sources are loaded before either is looked at.
     #pragma unroll 1
-    for (u32 entry = lane; entry < count; entry += AHEAD * LANES) {
-        u32 places[AHEAD];
-        float4 sources[AHEAD];
-        #pragma unroll
-        for (u32 next = 0; next < AHEAD; next++) {
-            places[next] = entry_at(walk, outlet, stored, start, count, entry + next * LANES);
-        }
-        #pragma unroll
-        for (u32 next = 0; next < AHEAD; next++) {
-            sources[next] = __ldg(work.sources() + (places[next] == NONE ? 0 : places[next]));
-        }
-        #pragma unroll
-        for (u32 next = 0; next < AHEAD; next++) {
-            const u32 k = places[next];
-            visit_listed<NF_OPEN>(walk, stored, target, k == NONE ? 0 : k, sources[next], k != NONE, work);
-        }
+    for (u32 entry = lane; entry < count; entry += 2 * LANES) {
+        const u32 first = entry_at(walk, outlet, stored, start, count, entry);
+        const u32 second = entry_at(walk, outlet, stored, start, count, entry + LANES);
+        const float4 one = __ldg(work.sources() + (first == NONE ? 0 : first));
+        const float4 other = __ldg(work.sources() + (second == NONE ? 0 : second));
+        visit_listed<NF_OPEN>(walk, stored, target, first == NONE ? 0 : first, one, first != NONE, work);
+        visit_listed<NF_OPEN>(walk, stored, target, second == NONE ? 0 : second, other, second != NONE, work);
     }
     __syncwarp();
     work.add_up<LANES>();

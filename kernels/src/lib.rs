@@ -27,10 +27,13 @@ pub fn manifest() -> impl Iterator<Item = &'static Source> {
 
 /// Every program of the engine and of the applications, for checks and for caches that are filled
 /// in advance. Programs of kernels that a user writes are compiled when they first run.
-pub fn programs() -> Vec<Program> {
+///
+/// # Errors
+/// Those of the potentials of atoms; none of the ones here is refused.
+pub fn programs() -> Result<Vec<Program>, nearfield_md::Error> {
     let mut programs = nearfield_gpu::programs();
     programs.extend(nearfield_sph::programs());
     programs.extend(nearfield_ranks::device::programs());
-    programs.extend(nearfield_md::programs());
-    programs
+    programs.extend(nearfield_md::programs()?);
+    Ok(programs)
 }

@@ -149,5 +149,5 @@ fn the_header_of_constants_holds_what_rust_has() {
     assert_eq!(nearfield_grid::constants::EVEN_CELLS, 2f64.powi(40));
     assert_eq!(nearfield_grid::constants::FARTHEST_CELL, 2f64.powi(41));
     assert!(nearfield_sph::constants::HEADER.contains("constexpr unsigned KICK_SLOTS = 9;\n"));
-    assert!(nearfield_md::constants::HEADER.contains("constexpr unsigned PAIR_CHANNELS = 5;\n"));
+    assert!(nearfield_md::constants::HEADER.contains("constexpr unsigned LANES = 8;\n"));
 }

@@ -202,7 +202,7 @@ fn keep(
 
 /// The programs with these names, or all without names. Several programs may share a name.
 fn named(names: &[String]) -> Result<Vec<Program>, Failure> {
-    let mut programs = nearfield_kernels::programs();
+    let mut programs = nearfield_kernels::programs()?;
     let has = |name: &String| programs.iter().any(|program| program.name() == name);
     if let Some(unknown) = names.iter().find(|name| !has(name)) {
         let mut known: Vec<_> = programs.iter().map(Program::name).collect();

@@ -6,12 +6,13 @@ nearfield_shared::constants! {
     numbers {
         /// Threads of a block.
         THREADS = 256;
+        /// Threads that share an atom's list.
+        LANES = 8;
         /// Types of atoms there may be.
         MAX_TYPES = 8;
-        /// Numbers that the pair kernel gives an atom: half the energy and half the virial of its
-        /// pairs, and the force.
-        PAIR_CHANNELS = 5;
-        /// Sums over these: energy and virial.
+        /// Parameters of a potential that a launch can carry.
+        MAX_UNIFORMS = 160;
+        /// Sums over lists: energy and virial.
         PAIR_SLOTS = 2;
         /// Sums over atoms: kinetic energy and the components of the momentum.
         MOTION_SLOTS = 4;

@@ -1,25 +1,28 @@
-//! The kernels of dynamics.cu, and the pair kernels of a force field.
+//! The kernels of dynamics.cu, one typed function each, and the only unsafe code of this crate.
 //!
-//! Arguments are those that dynamics.cu declares. Each of its kernels gets arrays that are as long
-//! as the number of atoms asks for (the owner, [`super::Arrays`], allocates them once and never
-//! changes them), and all work is on the engine's stream.
+//! **What the functions rely on:** arrays have the lengths that the number of atoms passed with
+//! them requires (their owner, [`super::Arrays`], allocates them once and never changes them),
+//! lists are found by the engine for the same atoms, and all work is on the engine's stream.
 
 use crate::{Cell, Error, ForceField, System, constants};
 use nearfield::{
-    PairKernel,
     device::{
-        DeviceBuffer, DeviceEngine, DeviceKernel, DeviceViewMut,
+        DeviceBuffer, DeviceEngine, DeviceListsView, DeviceViewMut,
         programs::{KernelArgument, LaunchShape, Program, UserKernel},
     },
-    kernels::{Forces, Interactions, Sum},
+    error::gpu::ErrorKind as GpuErrorKind,
+    kernels::{
+        Coefficients, Cuda, CudaParts, CutoffCoulomb, LennardJones, Mixing, PairPotential,
+        Screening, Sum, Truncation,
+    },
 };
 use nearfield_shared::{Header, Source, shared_structs};
 
 /// Threads of a block.
 const THREADS: usize = constants::THREADS as usize;
-/// Numbers that [`PairKernels::interactions`] gives an atom.
-pub(super) const PAIR_CHANNELS: usize = constants::PAIR_CHANNELS as usize;
-/// Sums of these: energy and virial.
+/// Threads that share an atom's list.
+const LANES: usize = constants::LANES as usize;
+/// Sums of a list: energy and virial.
 pub(super) const PAIR_SLOTS: usize = constants::PAIR_SLOTS as usize;
 /// Sums of the motion: kinetic energy and momentum.
 pub(super) const MOTION_SLOTS: usize = constants::MOTION_SLOTS as usize;
@@ -30,6 +33,9 @@ shared_structs! {
     struct DeviceBox as Box {
         vectors: [[f64; 3]; 3],
         inverse: [[f64; 3]; 3],
+        single: [[f32; 3]; 3],
+        single_inverse: [[f32; 3]; 3],
+        r2: f32,
     }
 
     /// `Masses` of dynamics.cu.
@@ -37,8 +43,16 @@ shared_structs! {
     struct Masses {
         inverse: [f64; MAX_TYPES],
     }
+
+    /// `Uniforms` of dynamics.cu.
+    #[derive(Debug, Clone, Copy)]
+    struct Uniforms {
+        values: [f32; MAX_UNIFORMS],
+    }
 }
 
+/// Parameters of a potential that a launch can carry.
+const MAX_UNIFORMS: usize = constants::MAX_UNIFORMS as usize;
 /// Types of atoms that a launch can carry the masses of: all that a table of potentials can have.
 const MAX_TYPES: usize = constants::MAX_TYPES as usize;
 const _: () = assert!(MAX_TYPES == nearfield::kernels::MAX_TYPES);
@@ -47,34 +61,50 @@ const _: () = assert!(MAX_TYPES == nearfield::kernels::MAX_TYPES);
 unsafe impl KernelArgument for DeviceBox {}
 // SAFETY: as above.
 unsafe impl KernelArgument for Masses {}
+// SAFETY: as above.
+unsafe impl KernelArgument for Uniforms {}
 
-/// Atoms on the device (crate `nearfield-md`): kicks and drifts, and sums over atoms. `NF_TILTED`
-/// makes a program of it.
+/// Atoms on the device (crate `nearfield-md`): forces over lists, kicks and drifts. `NF_POTENTIAL`,
+/// `NF_CHANNELS`, `NF_TILTED` and a potential's text make a program of it.
 pub const DYNAMICS: Source = Source {
     name: "dynamics",
     text: include_str!("../../../../../kernels/cuda/md/dynamics.cu"),
-    headers: &[Header::new("constants.cuh", constants::HEADER)],
-    layouts: &[DeviceBox::LAYOUT, Masses::LAYOUT],
+    headers: &[
+        Header::new("constants.cuh", constants::HEADER),
+        CudaParts::HEADERS[0],
+    ],
+    layouts: &[DeviceBox::LAYOUT, Masses::LAYOUT, Uniforms::LAYOUT],
     launches_children: false,
-    kernels: &["pair_sums", "motion", "total", "advance"],
+    kernels: &[
+        "forces",
+        "interactions",
+        "motion",
+        "total",
+        "advance",
+        "enter",
+    ],
 };
 
-/// The kernels of dynamics.cu, loaded for a box.
+/// The kernels, loaded for a force field and a box.
 pub(super) struct Kernels {
-    in_box: DeviceBox,
+    settings: DeviceBox,
     masses: Masses,
-    pair_sums: UserKernel,
+    uniforms: Uniforms,
+    forces: UserKernel,
+    interactions: UserKernel,
     motion: UserKernel,
     total: UserKernel,
     advance: UserKernel,
+    enter: UserKernel,
 }
 
-/// The pair kernels of a force field, prepared for every step.
-pub(super) struct PairKernels {
-    /// The force on every atom.
-    pub(super) forces: DeviceKernel,
-    /// Half the energy and half the virial of its pairs, and the force.
-    pub(super) interactions: DeviceKernel,
+/// Arrays that a force kernel reads and writes.
+pub(super) struct Pairs<'a> {
+    pub(super) at: &'a DeviceBuffer<f32>,
+    pub(super) charges: &'a DeviceBuffer<f32>,
+    pub(super) lists: DeviceListsView<'a>,
+    pub(super) force: &'a mut DeviceBuffer<f32>,
+    pub(super) atoms: usize,
 }
 
 /// Arrays that the kernel `advance` reads and writes.
@@ -82,48 +112,96 @@ pub(super) struct Moving<'a> {
     pub(super) position: &'a mut DeviceBuffer<f64>,
     pub(super) velocity: &'a mut DeviceBuffer<f64>,
     pub(super) force: &'a DeviceBuffer<f32>,
-    pub(super) types: &'a DeviceBuffer<f32>,
+    pub(super) types: &'a DeviceBuffer<u32>,
+    pub(super) boxes: &'a DeviceBuffer<i32>,
+    pub(super) built: &'a DeviceBuffer<f32>,
+    pub(super) at: &'a mut DeviceBuffer<f32>,
+    pub(super) atoms: usize,
+}
+
+/// Where atoms are brought into the box.
+pub(super) struct Entering<'a> {
+    pub(super) position: &'a DeviceBuffer<f64>,
+    pub(super) types: &'a DeviceBuffer<u32>,
+    pub(super) boxes: &'a mut DeviceBuffer<i32>,
+    pub(super) at: &'a mut DeviceBuffer<f32>,
+    pub(super) built: &'a mut DeviceBuffer<f32>,
     pub(super) placed: &'a mut DeviceBuffer<f32>,
     pub(super) atoms: usize,
 }
 
-impl PairKernels {
-    /// The kernels of a force field, which read the type of an atom and its charge, as far as these
-    /// matter.
-    pub(super) fn of(field: &ForceField) -> Result<Self, Error> {
-        let table = &field.lennard_jones;
-        match (field.coulomb, table.plain()) {
-            (None, Some(plain)) => Self::both(&Forces(plain), &Interactions(plain)),
-            (None, None) => Self::both(&Forces(table), &Interactions(table)),
-            (Some(charges), _) => {
-                let both = Sum(table, charges);
-                Self::both(&Forces(both), &Interactions(both))
-            }
-        }
-    }
-
-    fn both(forces: &impl PairKernel, interactions: &impl PairKernel) -> Result<Self, Error> {
-        Ok(Self {
-            forces: DeviceKernel::of(forces)?,
-            interactions: DeviceKernel::of(interactions)?,
-        })
+/// The potential as CUDA text, and how many numbers of a point it reads.
+fn potential(field: &ForceField) -> Option<(Cuda, usize)> {
+    let table = &field.lennard_jones;
+    match (field.coulomb, table.plain()) {
+        (None, Some(plain)) => Some((plain.cuda()?, 0)),
+        (None, None) => Some((table.cuda()?, 1)),
+        (Some(charges), _) => Some((Sum(table, charges).cuda()?, 2)),
     }
 }
 
-/// The program for a box, for checks without a GPU too.
-fn program(is_tilted: bool) -> Program {
-    Program::from(&DYNAMICS).define("NF_TILTED", is_tilted)
+/// The text for a force field in a box, for checks without a GPU too.
+pub(super) fn program(field: &ForceField, cell: &Cell) -> Result<(Program, Vec<f32>), Error> {
+    let refused = |reason: &str| {
+        let refused = GpuErrorKind::BadProgram {
+            program: "dynamics".into(),
+            reason: reason.into(),
+        };
+        Error::from(nearfield::Error::from(nearfield::ErrorKind::Gpu(
+            refused.into(),
+        )))
+    };
+    let (cuda, channels) = potential(field).ok_or_else(|| refused("the potential has no text"))?;
+    let cuda = cuda.into_parts();
+    if cuda.uniforms.len() > MAX_UNIFORMS {
+        return Err(refused("the potential has too many parameters"));
+    }
+    let program = Program::from(&DYNAMICS)
+        .define("NF_POTENTIAL", &cuda.function)
+        .define("NF_CHANNELS", channels)
+        .define("NF_TILTED", cell.is_tilted())
+        .user_text(cuda.name.as_ref(), cuda.text.as_ref());
+    Ok((program, cuda.uniforms))
 }
 
-/// The programs of every kind of box, for checks and for caches that are filled in advance.
-pub fn programs() -> Vec<Program> {
-    [false, true].map(program).to_vec()
+/// The programs of every kind of force field in every kind of box, for checks and for caches that
+/// are filled in advance.
+///
+/// # Errors
+/// The errors of potentials, none of which occurs here.
+pub fn programs() -> Result<Vec<Program>, Error> {
+    let one = Coefficients {
+        epsilon: 1.0,
+        sigma: 1.0,
+    };
+    let tilted = [[8.0, 0.0, 0.0], [1.0, 8.0, 0.0], [0.0, 2.0, 8.0]].map(Some);
+    let field = |types| {
+        let types = vec![one; types];
+        let table = LennardJones::new(&types, Mixing::default(), &[], 2.5, Truncation::Plain)?;
+        Ok::<_, Error>(ForceField::from(table))
+    };
+    // Charged atoms have kinds, so one kind of them has the program of several.
+    let charges = CutoffCoulomb::new(1.0, 2.5, Screening::Plain);
+    let fields = [field(1)?, field(2)?, field(2)?.with_coulomb(charges)];
+    let cells = [Cell::cube(8.0)?, Cell::new(tilted)?];
+    let each = (fields.iter()).flat_map(|field| cells.iter().map(move |cell| (field, cell)));
+    each.map(|(field, cell)| Ok(program(field, cell)?.0))
+        .collect()
 }
 
 impl Kernels {
-    pub(super) fn load(engine: &DeviceEngine, system: &System) -> Result<Self, Error> {
-        let module = engine.load(&program(system.cell().is_tilted()))?;
+    pub(super) fn load(
+        engine: &DeviceEngine,
+        field: &ForceField,
+        system: &System,
+    ) -> Result<Self, Error> {
+        let (program, parameters) = program(field, system.cell())?;
+        let module = engine.load(&program)?;
         let kernel = |name| UserKernel::of(&module, name, engine.queue()).map_err(Error::from);
+        let mut uniforms = Uniforms {
+            values: [0.0; MAX_UNIFORMS],
+        };
+        uniforms.values[..parameters.len()].copy_from_slice(&parameters);
         let mut masses = Masses {
             inverse: [1.0; MAX_TYPES],
         };
@@ -131,33 +209,67 @@ impl Kernels {
             *inverse = 1.0 / mass;
         }
         Ok(Self {
-            in_box: DeviceBox::of(system.cell()),
+            settings: DeviceBox::of(system.cell(), field.cutoff()),
             masses,
-            pair_sums: kernel("pair_sums")?,
+            uniforms,
+            forces: kernel("forces")?,
+            interactions: kernel("interactions")?,
             motion: kernel("motion")?,
             total: kernel("total")?,
             advance: kernel("advance")?,
+            enter: kernel("enter")?,
         })
     }
 
     /// Maximum number of partial sums that a kernel gives for `atoms` atoms.
     pub(super) fn max_partials(atoms: usize) -> usize {
-        PAIR_SLOTS.max(MOTION_SLOTS) * blocks(atoms)
+        (PAIR_SLOTS * blocks(atoms * LANES)).max(MOTION_SLOTS * blocks(atoms))
     }
 
-    /// Energy and virial of all pairs, from what [`PairKernels::interactions`] gave every atom.
-    pub(super) fn pair_sums(
+    /// Forces over the lists.
+    pub(super) fn forces(&self, pairs: Pairs<'_>) -> Result<(), Error> {
+        let atoms = pairs.atoms as u32;
+        let arguments = (
+            pairs.at,
+            pairs.charges,
+            &pairs.lists.start,
+            &pairs.lists.count,
+            &pairs.lists.entries,
+            &atoms,
+            pairs.force,
+            &self.settings,
+            &self.uniforms,
+        );
+        // SAFETY: the arguments are those that dynamics.cu declares; `Arrays` are as long as the
+        // number of atoms asks for.
+        Ok(unsafe {
+            self.forces
+                .start(shape_of(blocks(pairs.atoms * LANES)), arguments)
+        }?)
+    }
+
+    /// The same forces, and energy and virial of all pairs.
+    pub(super) fn interactions(
         &self,
-        of_atoms: &DeviceBuffer<f32>,
-        atoms: usize,
+        pairs: Pairs<'_>,
         partials: &mut DeviceBuffer<f64>,
         totals: &mut DeviceViewMut<'_, f64>,
     ) -> Result<(), Error> {
-        let (count, blocks) = (atoms as u32, blocks(atoms));
-        let arguments = (of_atoms, &count, &mut *partials);
-        // SAFETY: the arguments are those that dynamics.cu declares; `Arrays` are as long as the
-        // number of atoms asks for.
-        unsafe { self.pair_sums.start(shape_of(blocks), arguments) }?;
+        let (atoms, blocks) = (pairs.atoms as u32, blocks(pairs.atoms * LANES));
+        let arguments = (
+            pairs.at,
+            pairs.charges,
+            &pairs.lists.start,
+            &pairs.lists.count,
+            &pairs.lists.entries,
+            &atoms,
+            pairs.force,
+            &self.settings,
+            &self.uniforms,
+            &mut *partials,
+        );
+        // SAFETY: as above.
+        unsafe { self.interactions.start(shape_of(blocks), arguments) }?;
         self.total(partials, blocks, PAIR_SLOTS, totals)
     }
 
@@ -165,7 +277,7 @@ impl Kernels {
     pub(super) fn motion(
         &self,
         velocity: &DeviceBuffer<f64>,
-        types: &DeviceBuffer<f32>,
+        types: &DeviceBuffer<u32>,
         atoms: usize,
         partials: &mut DeviceBuffer<f64>,
         totals: &mut DeviceViewMut<'_, f64>,
@@ -177,25 +289,55 @@ impl Kernels {
         self.total(partials, blocks, MOTION_SLOTS, totals)
     }
 
-    /// Kicks, drifts, and places atoms in the box.
-    pub(super) fn advance(&self, moving: Moving<'_>, kick: f64, drift: f64) -> Result<(), Error> {
+    /// Kicks, drifts, and gives the largest squared displacement since lists were built as the bits
+    /// of an `f32`.
+    pub(super) fn advance(
+        &self,
+        moving: Moving<'_>,
+        kick: f64,
+        drift: f64,
+        moved: &mut DeviceViewMut<'_, u32>,
+    ) -> Result<(), Error> {
         let atoms = moving.atoms as u32;
         let arguments = (
             moving.position,
             moving.velocity,
             moving.force,
             moving.types,
-            moving.placed,
+            moving.boxes,
+            moving.built,
+            moving.at,
             &atoms,
             &kick,
             &drift,
-            &self.in_box,
+            &self.settings,
             &self.masses,
+            moved,
         );
         // SAFETY: as above.
         Ok(unsafe {
             self.advance
                 .start(shape_of(blocks(moving.atoms)), arguments)
+        }?)
+    }
+
+    /// Brings atoms into the box.
+    pub(super) fn enter(&self, entering: Entering<'_>) -> Result<(), Error> {
+        let atoms = entering.atoms as u32;
+        let arguments = (
+            entering.position,
+            entering.types,
+            &atoms,
+            &self.settings,
+            entering.boxes,
+            entering.at,
+            entering.built,
+            entering.placed,
+        );
+        // SAFETY: as above.
+        Ok(unsafe {
+            self.enter
+                .start(shape_of(blocks(entering.atoms)), arguments)
         }?)
     }
 
@@ -214,10 +356,17 @@ impl Kernels {
 }
 
 impl DeviceBox {
-    fn of(cell: &Cell) -> Self {
+    fn of(cell: &Cell, cutoff: f64) -> Self {
+        let vectors = cell.vectors().map(Option::unwrap_or_default);
+        let inverse = cell.inverse().map(Option::unwrap_or_default);
+        let single = |rows: [[f64; 3]; 3]| rows.map(|row| row.map(|x| x as f32));
+        let cutoff = cutoff as f32;
         Self {
-            vectors: cell.vectors().map(Option::unwrap_or_default),
-            inverse: cell.inverse().map(Option::unwrap_or_default),
+            vectors,
+            inverse,
+            single: single(vectors),
+            single_inverse: single(inverse),
+            r2: cutoff * cutoff,
         }
     }
 }
@@ -233,29 +382,35 @@ fn blocks(threads: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearfield::kernels::{
-        Coefficients, CutoffCoulomb, LennardJones, Mixing, Screening, Truncation,
-    };
+    use nearfield_gpu::{Arch, Compiler, Search};
 
     #[test]
-    fn every_force_field_has_pair_kernels_of_its_channels() {
-        let one = Coefficients {
-            epsilon: 1.0,
-            sigma: 1.0,
+    fn the_kernels_compile_for_every_kind_of_force_field() {
+        let required = std::env::var("NEARFIELD_REQUIRE_NVRTC").is_ok_and(|value| value == "1");
+        let compiler = match Compiler::find(&Search::from_env(), None) {
+            Ok(compiler) => compiler,
+            Err(error) => {
+                assert!(!required, "NEARFIELD_REQUIRE_NVRTC=1, but {error}");
+                return;
+            }
         };
-        let field = |types| {
-            let types = vec![one; types];
-            let plain = Truncation::Plain;
-            let table = LennardJones::new(&types, Mixing::default(), &[], 2.5, plain);
-            ForceField::from(table.unwrap())
-        };
-        let charges = CutoffCoulomb::new(1.0, 2.5, Screening::Plain);
-        let fields = [field(1), field(2), field(2).with_coulomb(charges)];
-        for (channels, field) in fields.iter().enumerate() {
-            let kernels = PairKernels::of(field).unwrap();
-            assert_eq!(kernels.forces.source_channels, channels);
-            assert_eq!(kernels.forces.outputs, 3);
-            assert_eq!(kernels.interactions.outputs, PAIR_CHANNELS);
+        let programs = programs().unwrap();
+        assert_eq!(programs.len(), 6);
+        for (number, program) in programs.iter().enumerate() {
+            // Variants differ only in arithmetic, so one represents all on other GPUs.
+            let archs = if number == 0 {
+                &Arch::CHECKED[..]
+            } else {
+                &[Arch::new(90)]
+            };
+            for &arch in archs {
+                let code = compiler.compile(program, arch).unwrap();
+                let holds = |kernel: &&str| {
+                    let mut windows = code.windows(kernel.len());
+                    windows.any(|window| window == kernel.as_bytes())
+                };
+                assert!(DYNAMICS.kernels.iter().all(holds), "{arch}");
+            }
         }
     }
 }

@@ -125,7 +125,6 @@ fn traversal_programs() -> Vec<Program> {
     programs.extend(potential_programs());
     programs.extend(double_programs(&works));
     programs.extend(listed_programs(&force));
-    programs.extend(atom_programs());
     programs
 }
 
@@ -294,31 +293,6 @@ fn potential_programs() -> impl Iterator<Item = Program> {
     works.map(|work| traversal(Strategy::Flat, work, Candidates::Periodic, 1))
 }
 
-/// Those of the potentials of atoms over lists with a skin, in a straight box.
-fn atom_programs() -> Vec<Program> {
-    let unit = Coefficients {
-        epsilon: 1.0,
-        sigma: 1.0,
-    };
-    // Programs do not depend on the numbers, which none of these refuses.
-    let plain = PlainLennardJones::new(unit, 2.5, false).ok();
-    let (mixing, truncation) = (Mixing::default(), Truncation::Plain);
-    let table = LennardJones::new(&[unit, unit], mixing, &[], 2.5, truncation).ok();
-    let charges = CutoffCoulomb::new(1.0, 2.5, Screening::Plain);
-    let salt = (table.as_ref()).map(|table| Sum(table, charges));
-    let works = [
-        plain.and_then(|plain| of_kernel(&Forces(plain))),
-        plain.and_then(|plain| of_kernel(&Interactions(plain))),
-        (table.as_ref()).and_then(|table| of_kernel(&Forces(table))),
-        (table.as_ref()).and_then(|table| of_kernel(&Interactions(table))),
-        salt.and_then(|salt| of_kernel(&Forces(salt))),
-        salt.and_then(|salt| of_kernel(&Interactions(salt))),
-    ];
-    let works = works.into_iter().flatten();
-    let program = |work| traversal(Strategy::Flat, work, Candidates::ListedNearest, 1);
-    works.map(program).collect()
-}
-
 /// The job of evaluating a kernel; `None` if the kernel has no CUDA text.
 fn of_kernel(kernel: &impl PairKernel) -> Option<Work> {
     PairProgram::of(kernel)
@@ -334,6 +308,5 @@ mod tests {
     #[test]
     fn no_named_potential_is_left_out() {
         assert_eq!(potential_programs().count(), 5);
-        assert_eq!(atom_programs().len(), 6);
     }
 }

@@ -55,9 +55,10 @@ impl CpuBackend {
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory);
     /// [`ErrorKind::RadiiLength`](crate::ErrorKind::RadiiLength) when radii are not those of the
-    /// sets; [`ErrorKind::HalfRule`](crate::ErrorKind::HalfRule) for half lists of one set by a rule
-    /// that is not symmetric; and [`ErrorKind::RadiiInDouble`](crate::ErrorKind::RadiiInDouble) for
-    /// radii of points in double precision.
+    /// sets; [`ErrorKind::HalfRule`](crate::ErrorKind::HalfRule) for half lists of one set by a
+    /// rule that is not symmetric; and
+    /// [`ErrorKind::RadiiInDouble`](crate::ErrorKind::RadiiInDouble) for radii of points in double
+    /// precision.
     pub fn measure<'a>(
         &'a self,
         sets: PairOfSets<'a>,
@@ -187,7 +188,8 @@ impl<'a> MeasuredLists<'a> {
     /// Writes all lists without gaps, reusing the memory of `lists` where it is large enough.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory); the contents of the lists are then unspecified.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory); the contents of the lists are
+    /// then unspecified.
     pub fn write(&self, order: ListOrder, lists: &mut NeighborLists) -> Result<(), Error> {
         let _span = tracing::debug_span!("cpu.write", targets = self.lengths.len()).entered();
         lists.work_on(self.backend);
@@ -217,7 +219,8 @@ impl<'a> MeasuredLists<'a> {
     /// Writes the lists of the sorted targets `slots`, cut to those there are, into `rows`.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory); the contents of `rows` are then unspecified.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory); the contents of `rows` are then
+    /// unspecified.
     pub fn write_range(
         &self,
         slots: Range<usize>,

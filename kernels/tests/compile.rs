@@ -52,6 +52,7 @@ fn every_struct_that_rust_fills_in_is_checked() {
         "Box",
         "Classes",
         "Columns",
+        "Filters",
         "Following",
         "Geometry",
         "Lattice",
@@ -59,6 +60,7 @@ fn every_struct_that_rust_fills_in_is_checked() {
         "Lists",
         "Masses",
         "Meter",
+        "Nearest",
         "Outlet",
         "PairArrays",
         "PairOutput",
@@ -69,6 +71,8 @@ fn every_struct_that_rust_fills_in_is_checked() {
         "Status",
         "Stored",
         "Systems",
+        "SystemsStatus",
+        "Uniforms",
         "Walk",
     ];
     assert_eq!(known.into_iter().collect::<Vec<_>>(), expected);

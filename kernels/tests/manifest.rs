@@ -48,7 +48,14 @@ fn kernels(text: &str) -> BTreeSet<String> {
         let declared = plain[at + word.len()..].trim_start().strip_prefix("void");
         let declared = declared.expect("a kernel returns nothing").trim_start();
         let declared = match declared.strip_prefix("__launch_bounds__(") {
-            Some(bounds) => bounds.split_once(')').expect("bounds end").1.trim_start(),
+            Some(bounds) => {
+                let mut open = 1;
+                let end = bounds.find(|symbol| {
+                    open += i32::from(symbol == '(') - i32::from(symbol == ')');
+                    open == 0
+                });
+                bounds[end.expect("bounds end") + 1..].trim_start()
+            }
             None => declared,
         };
         found.insert(name(declared).to_owned());

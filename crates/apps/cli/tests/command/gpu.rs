@@ -113,7 +113,8 @@ fn kernels_are_checked_and_built_where_the_compiler_is() {
     }
     let checked: Value = serde_json::from_slice(&found.stdout).unwrap();
     let programs = checked["programs"].as_array().unwrap();
-    assert_eq!(programs.len(), 3, "{checked}");
+    // Sorting is a program in either precision.
+    assert_eq!(programs.len(), 4, "{checked}");
     assert_eq!(checked["unknown"], serde_json::json!([]));
     for program in programs {
         assert!(program["bytes"].as_u64().unwrap() > 0, "{program}");

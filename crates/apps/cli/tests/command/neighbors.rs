@@ -99,7 +99,7 @@ fn neighbors_in_f64_keeps_the_digits_of_files_and_of_the_radius() {
     assert_eq!(place.json(&args)["pairs"], 0);
     place.refuses(
         "single precision",
-        &[&args[..], &["--device", "gpu"]].concat(),
+        &[&args[..], &["--device", "hybrid:0"]].concat(),
     );
     // A file of f32 is taken as it is.
     let single = place.points("single.npy", &[[0.0; 3], [0.1, 0.0, 0.0]]);

@@ -194,7 +194,9 @@ impl Feature {
             Self::KernelWithoutCuda { .. } => {
                 "use Device::Auto or Device::Cpu, or give the kernel CUDA text that compiles"
             }
-            Self::OverLists => "traverse without over_lists, or use another device",
+            Self::OverLists => {
+                "traverse without over_lists, or use Device::Auto, Device::Hybrid or Device::Cpu"
+            }
             Self::LimitedLists => {
                 "leave out Builder::memory_limit, or use Device::Auto, Device::Hybrid or Device::Cpu"
             }
@@ -215,7 +217,7 @@ pub(crate) fn supports(backend: Backend, feature: &Feature) -> Result<(), Unsupp
         (Backend::Cpu, _) => true,
         (_, Feature::Lists | Feature::HalfLists | Feature::Counts | Feature::Kernel) => true,
         (Backend::Gpu | Backend::Hybrid, Feature::AllPairs) => true,
-        (Backend::Gpu, Feature::Systems | Feature::Double | Feature::OverLists) => true,
+        (Backend::Gpu, Feature::Systems | Feature::Double) => true,
         (
             Backend::Gpu,
             Feature::LimitedLists

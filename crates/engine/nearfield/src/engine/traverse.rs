@@ -275,10 +275,9 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// Running it is refused with [`ErrorKind::NoLists`](crate::ErrorKind::NoLists) when the lists
     /// are out of date. Traversals of [`VerletLists`] run over lists anyway.
     ///
-    /// The CPU backend does it. For the call it brings the positions of both sets into the caller's
-    /// order, 12 bytes per point (24 in `f64`). A GPU that was named finds the same pairs anew,
-    /// which takes no longer there than reading lists; an engine that was asked for an emulated
-    /// device refuses it.
+    /// The CPU backend does it; an engine that was asked for a GPU alone, or for an emulated one,
+    /// refuses it. For the call the positions of both sets are brought into the caller's order, 12
+    /// bytes per point (24 in `f64`).
     pub fn over_lists(mut self) -> Self {
         if let PairSource::Grid = self.over {
             self.over = PairSource::Lists(run_over_lists);
@@ -463,12 +462,6 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         let (engine, same_set) = (self.engine, self.targets == self.sources);
         let kind = JobKind::Kernel(std::any::type_name::<K>());
         let job = job(kind, self.targets, self.sources);
-        if matches!(engine.settings.device, Device::Gpu(_)) {
-            // Lists that are current are those of the points and filters there are.
-            engine.neighbors(self.targets, self.sources)?;
-            engine.stored_filter(self.targets, self.sources)?;
-            return self.run_over_grid(output);
-        }
         engine.assign_to_cpu(&Feature::OverLists, job)?;
         let lists = engine.neighbors(self.targets, self.sources)?;
         let targets = engine.backend.positions::<T>(engine.grid(self.targets)?)?;

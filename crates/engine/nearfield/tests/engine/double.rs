@@ -228,7 +228,7 @@ fn what_f64_does_not_go_with_is_refused_by_name() {
         let error = VerletLists::new(builder(1.0).radii(rule), 0.1).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::SkinWithRadii(refused) if *refused == rule));
     }
-    let error = builder(1.0).device(Device::Gpu(0)).build();
+    let error = builder(1.0).device(Device::Hybrid(0)).build();
     let error = error.unwrap_err();
     assert!(
         matches!(error.kind(), ErrorKind::Unsupported(what) if what.feature().contains("single precision")),

@@ -2,9 +2,7 @@
 //!
 //! Every result is compared with that of an engine that was used alone.
 
-use nearfield::{
-    Device, Engine, ErrorKind, ListOrder, PointSetId, balance::Policy, kernels::SphDensity,
-};
+use nearfield::{Device, Engine, ListOrder, PointSetId, balance::Policy, kernels::SphDensity};
 use nearfield_testkit::cloud::Cloud;
 use rayon::prelude::*;
 use std::{sync::mpsc, thread, time::Duration};
@@ -131,14 +129,6 @@ fn one_engine_answers_many_threads_at_once() {
                             let mut list = Vec::new();
                             let visited =
                                 engine.for_each_neighbor(set, set, 7, |near, _| list.push(near));
-                            if let Device::Emulated(_) = device {
-                                // A job of the CPU backend alone.
-                                assert!(matches!(
-                                    visited.as_ref().map_err(|error| error.kind()),
-                                    Err(ErrorKind::Unsupported(_))
-                                ));
-                                continue;
-                            }
                             visited.unwrap();
                             list.sort_unstable();
                             assert_eq!(list, expected.lists[7]);

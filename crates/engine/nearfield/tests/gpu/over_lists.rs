@@ -1,7 +1,6 @@
 //! Pair kernels over lists of the device see the pairs of the CPU, with the same bits.
 
 use crate::{
-    GPU, OnCpu, assert_on_gpu,
     common::{Fingerprint, labels},
     fresh_seed, needs_gpu,
     on_gpu::{FromHost, start, upload},
@@ -220,36 +219,6 @@ fn results_over_lists_that_outgrow_their_storage_are_repeated() {
             expected(Space::Open, 0.7, [&sparse, &sparse]),
             "{kind:?}"
         );
-    }
-}
-
-#[test]
-fn engines_of_host_data_on_a_gpu_run_over_their_lists_too() {
-    needs_gpu!();
-    let mut random = Random::new(fresh_seed());
-    for (space, kind) in [(SPACES[1], ListKind::Half), (SPACES[3], ListKind::Full)] {
-        let set = points(&mut random, 3_000);
-        let mut engine = (space.on_cpu(0.9).lists(kind).device(GPU)).build().unwrap();
-        let id = engine.add_point_set(&set).unwrap();
-        let labels = labels(&set);
-        let run = |engine: &Engine| {
-            let traversal = engine.traverse(&Fingerprint, id, id).over_lists();
-            traversal.targets(&labels).sources(&labels).run()
-        };
-        let missing = run(&engine).unwrap_err();
-        assert!(
-            matches!(missing.kind(), ErrorKind::NoLists { .. }),
-            "{missing}"
-        );
-        engine.find_neighbors().unwrap();
-        assert_eq!(run(&engine).unwrap(), expected(space, 0.9, [&set, &set]));
-        assert_on_gpu(&engine);
-        let refused = engine
-            .traverse(&OnCpu, id, id)
-            .over_lists()
-            .run()
-            .unwrap_err();
-        assert!(refused.to_string().contains("OnCpu"), "{refused}");
     }
 }
 

@@ -171,7 +171,7 @@ fn lists() {
     let moved = [1000, 20_000].map(|points: usize| {
         let start = counts();
         let mut engine = DeviceEngine::builder(0.1).on_gpu(0).unwrap();
-        let positions = vec![0.5; 3 * points];
+        let positions = vec![0.5f32; 3 * points];
         let positions = engine.queue().array("positions", &positions).unwrap();
         let set = engine.add_point_set(&positions.as_view()).unwrap();
         let mut round = || {
@@ -207,7 +207,7 @@ fn over_lists() {
     let kernel = PlainLennardJones::new(UNIT, 0.1, false).unwrap();
     let kernel = Forces(kernel);
     let mut engine = DeviceEngine::builder(0.1).on_gpu(0).unwrap();
-    let positions = engine.queue().array("positions", &[0.5; 3000]).unwrap();
+    let positions = engine.queue().array("positions", &[0.5f32; 3000]).unwrap();
     let mut forces = engine.queue().array("forces", &[0.0; 3000]).unwrap();
     let set = engine.add_point_set(&positions.as_view()).unwrap();
     let mut round = || {

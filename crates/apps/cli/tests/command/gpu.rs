@@ -132,7 +132,7 @@ fn kernels_are_checked_and_built_where_the_compiler_is() {
     let args = words(&args);
     let built = place.json(&args);
     let entries = built["programs"].as_array().unwrap();
-    assert_eq!(entries.len(), 3, "{built}");
+    assert_eq!(entries.len(), 4, "{built}");
     for entry in entries {
         let bytes = std::fs::metadata(entry["path"].as_str().unwrap())
             .unwrap()

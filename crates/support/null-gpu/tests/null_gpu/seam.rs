@@ -113,7 +113,7 @@ fn refusals() {
     engine.find_neighbors().unwrap();
     check_refused(
         engine.traverse(&OnCpu, set, set).over_lists().run(),
-        "PairKernel::cuda",
+        "stored lists",
     );
     let report = engine.report();
     assert_eq!(report.device, GPU);

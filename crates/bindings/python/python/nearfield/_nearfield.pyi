@@ -190,7 +190,8 @@ class DeviceNeighbors:
 
 class DevicePairs:
     """Neighbour lists on a GPU as DeviceNeighbors has them, and numbers of every pair: entry k of
-    every array belongs to entry k of ``indices``. Arrays that were not asked for are None.
+    every array belongs to entry k of ``indices``. Arrays that were not asked for are None; in an
+    engine of precision "f64" what follows from displacements is float64.
     """
 
     @property

@@ -464,7 +464,9 @@ struct Around {
         ring.first.run = make_uint2(__ldg(starts + (below ? low + width : low)), end);
         if (below || above) {
             ring.first.run.y = __ldg(starts + width);
-            ring.second.run = make_uint2(__ldg(starts), end);
+            // As `part` has it: masks are written by one of the two and may be read by the other.
+            const int begin = TILTED && above ? max(row.low - width, 0) : 0;
+            ring.second.run = make_uint2(__ldg(starts + begin), end);
         }
         return ring;
     }

@@ -4,11 +4,10 @@
 using nf::LIST_THREADS;
 constexpr u32 WARPS = LIST_THREADS / WARP;
 
-// Lists of a block. Lists that do not lie in the storage as a whole are left as they are.
 using nf::ASCEND_LISTS;
 
 // Orders lists, whose entries begin with number `base` at `entries`, and calls done(number, list)
-// by one thread behind each.
+// by one thread behind each. Lists that do not lie in the storage as a whole are left as they are.
 template <class Key, class Done>
 __device__ __forceinline__ void order_lists(const u64* starts, u32 count, u32* entries, u64 base, u64 capacity,
                                             const PairArrays& arrays, RankRoom<Key>* rooms, Done done) {

@@ -12,6 +12,8 @@
 
 #if NF_FILTERS
 
+static_assert(!DOUBLE, "filters compare squares in f32");
+
 // What one target asks of its pairs.
 struct TargetFilter {
     const Walk& walk;

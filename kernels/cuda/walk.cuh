@@ -43,7 +43,7 @@ struct Walk {
     Points targets;
     Points sources;
     const Row* rows;     // neighbour rows of the lattice
-    // Single precision, straight boxes: see `near_vector` of exact.cuh; else null.
+    // Single precision, straight boxes: see `near_vector` of pair_seen.cuh; else null.
     const float* steps;
     u32 row_count;
     u32 same_set;        // a point is not its own neighbour

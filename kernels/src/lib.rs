@@ -7,8 +7,8 @@
 //! that embeds it and what stands on that.
 //!
 //! The manifest is complete: a test compares it with the `__global__` functions of every `.cu` and
-//! `.cuh` file of the workspace, and compile tests find every kernel in machine code for every
-//! architecture.
+//! `.cuh` file of the workspace, and compile tests find every kernel in machine code for old and
+//! new GPUs; `nearfield kernels check` compiles for all.
 
 use nearfield_gpu::{Program, sources};
 use nearfield_shared::Source;

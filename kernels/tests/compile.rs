@@ -1,6 +1,6 @@
-//! Programs of the applications compile for every architecture, and so does no program whose
-//! structs Rust lays out in another way. Needs NVRTC, but neither a driver nor a GPU; without it
-//! the tests do nothing, or fail if `NEARFIELD_REQUIRE_NVRTC=1`.
+//! Programs of the applications compile for old and new GPUs, and no program does whose structs
+//! Rust lays out in another way. Needs NVRTC, but neither a driver nor a GPU; without it the tests
+//! do nothing, or fail if `NEARFIELD_REQUIRE_NVRTC=1`.
 
 use nearfield_gpu::{Arch, Compiler, Program, Search};
 use nearfield_kernels::{APPLICATIONS, manifest, programs};

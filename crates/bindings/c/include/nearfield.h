@@ -129,7 +129,7 @@ enum nf_precision
    */
   NF_PRECISION_F32 = 0,
   /*
-   double; on the CPU only.
+   double; not with a hybrid or emulated device.
    */
   NF_PRECISION_F64 = 1,
 };
@@ -823,8 +823,8 @@ extern "C" {
 
 /*
  Calls a function with all pairs of `targets` and `sources` in batches, on the engine's worker
- threads; NF_STATUS_STOPPED when it asked to end early. Always on the CPU; no lists are written
- or needed.
+ threads; NF_STATUS_STOPPED when it asked to end early. A named GPU finds the pairs; no lists are
+ written or needed.
 
  # Safety
  The function may be called from several threads at a time with `user`.
@@ -1395,7 +1395,7 @@ nf_status nf_pairs_arrays(const nf_pairs *pairs, nf_pair_arrays *arrays);
 /*
  Finds the neighbours of every point of one set in another with the geometry of each pair.
  `quantities` is a sum of nf_quantity. No lists are written or needed. Where it fails there are
- no pairs.
+ no pairs. `pairs` keeps the memory of the engine's pairs too, for the next call.
  */
 nf_status nf_pair_geometry(const nf_engine *engine,
                            uint32_t targets,

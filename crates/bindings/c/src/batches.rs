@@ -58,8 +58,8 @@ impl User {
 }
 
 /// Calls a function with all pairs of `targets` and `sources` in batches, on the engine's worker
-/// threads; NF_STATUS_STOPPED when it asked to end early. Always on the CPU; no lists are written
-/// or needed.
+/// threads; NF_STATUS_STOPPED when it asked to end early. A named GPU finds the pairs; no lists are
+/// written or needed.
 ///
 /// # Safety
 /// The function may be called from several threads at a time with `user`.

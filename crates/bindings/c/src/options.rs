@@ -16,7 +16,7 @@ use std::{ffi::c_char, ptr};
 pub enum NfPrecision {
     /// float
     F32 = 0,
-    /// double; on the CPU only.
+    /// double; not with a hybrid or emulated device.
     F64 = 1,
 }
 

@@ -203,7 +203,7 @@ fn view<T>(pairs: &SystemPairs<T, u32>, precision: u32) -> NfPairArrays {
 
 /// Finds the neighbours of every point of one set in another with the geometry of each pair.
 /// `quantities` is a sum of nf_quantity. No lists are written or needed. Where it fails there are
-/// no pairs.
+/// no pairs. `pairs` keeps the memory of the engine's pairs too, for the next call.
 #[unsafe(no_mangle)]
 pub extern "C" fn nf_pair_geometry(
     engine: *const NfEngine,
@@ -213,24 +213,43 @@ pub extern "C" fn nf_pair_geometry(
     pairs: *mut NfPairs,
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
-        let wanted = self::quantities(quantities)?;
-        let sets = [engine.point_set(targets)?, engine.point_set(sources)?];
-        PAIRS.get(pairs as usize)?.write(|pairs| {
-            pairs.clear();
-            engine.pair_geometry(sets[0], sets[1], &mut pairs.geometry)?;
-            let copied = match pairs.geometry.arrays() {
-                PairArrays::Single { .. } => {
-                    pairs.precision = Precision::Single;
-                    pairs.single.copy_geometry(&pairs.geometry, wanted)
-                }
-                PairArrays::Double { .. } => {
-                    pairs.precision = Precision::Double;
-                    pairs.double.copy_geometry(&pairs.geometry, wanted)
-                }
-            };
-            Ok(copied.map_err(nearfield::Error::from)?)
+        none_after_an_error(pairs, || {
+            let wanted = self::quantities(quantities)?;
+            let sets = [engine.point_set(targets)?, engine.point_set(sources)?];
+            PAIRS.get(pairs as usize)?.write(|pairs| {
+                engine.pair_geometry(sets[0], sets[1], &mut pairs.geometry)?;
+                let copied = match pairs.geometry.arrays() {
+                    PairArrays::Single { .. } => {
+                        pairs.precision = Precision::Single;
+                        pairs.single.copy_geometry(&pairs.geometry, wanted)
+                    }
+                    PairArrays::Double { .. } => {
+                        pairs.precision = Precision::Double;
+                        pairs.double.copy_geometry(&pairs.geometry, wanted)
+                    }
+                };
+                Ok(copied.map_err(nearfield::Error::from)?)
+            })
         })
     })
+}
+
+/// Does `work`, which writes pairs; empties them if it fails, for whatever reason. Not before it:
+/// arrays of as many pairs as the last time need not be filled with zeros.
+fn none_after_an_error(
+    pairs: *mut NfPairs,
+    work: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let done = work();
+    if done.is_err()
+        && let Ok(pairs) = PAIRS.get(pairs as usize)
+    {
+        pairs.write(|pairs| {
+            pairs.clear();
+            Ok(())
+        })?;
+    }
+    done
 }
 
 impl Pairs {
@@ -392,44 +411,45 @@ unsafe fn find<T: SystemReal>(
     of: impl FnOnce(&mut Pairs) -> &mut SystemPairs<T, u32>,
 ) -> NfStatus {
     call::write(&SYSTEMS, systems as usize, |search| {
-        let wanted = self::quantities(quantities)?;
-        // SAFETY: the caller guarantees that `input` is null or points to a readable structure.
-        let input = unsafe { args::one(input, "input")? };
-        let offsets = Array::new(input.offsets, input.systems.saturating_add(1), "offsets");
-        let cells = Array::new(
-            input.cells.cast::<[[f64; 3]; 3]>(),
-            input.cell_count,
-            "cells",
-        );
-        let flags = input.periodic.cast::<[u8; 3]>();
-        let flags = Array::new(flags, input.periodic_count, "periodic");
-        // SAFETY: the caller guarantees that all arrays have as many elements as is said.
-        let (positions, offsets, radii, cells, flags) = unsafe {
-            (
-                Array::new(positions.cast::<[T; 3]>(), points, "positions").read()?,
-                offsets.read()?,
-                Array::new(input.radii, input.radius_count, "radii").read()?,
-                cells.read()?,
-                flags.read()?,
-            )
-        };
-        let mut periodic = Vec::new();
-        periodic
-            .try_reserve_exact(flags.len())
-            .map_err(|_| Failure::new(NfStatus::OutOfMemory, "there is no memory for the flags"))?;
-        for (system, flags) in flags.iter().enumerate() {
-            if let Some(axis) = flags.iter().position(|&flag| flag > 1) {
-                return Err(bad(format!(
-                    "periodic of system {system} is {} along axis {axis}: it must be 0 or 1",
-                    flags[axis]
-                )));
+        none_after_an_error(pairs, || {
+            let wanted = self::quantities(quantities)?;
+            // SAFETY: the caller guarantees that `input` is null or points to a readable structure.
+            let input = unsafe { args::one(input, "input")? };
+            let offsets = Array::new(input.offsets, input.systems.saturating_add(1), "offsets");
+            let cells = Array::new(
+                input.cells.cast::<[[f64; 3]; 3]>(),
+                input.cell_count,
+                "cells",
+            );
+            let flags = input.periodic.cast::<[u8; 3]>();
+            let flags = Array::new(flags, input.periodic_count, "periodic");
+            // SAFETY: the caller guarantees that all arrays have as many elements as is said.
+            let (positions, offsets, radii, cells, flags) = unsafe {
+                (
+                    Array::new(positions.cast::<[T; 3]>(), points, "positions").read()?,
+                    offsets.read()?,
+                    Array::new(input.radii, input.radius_count, "radii").read()?,
+                    cells.read()?,
+                    flags.read()?,
+                )
+            };
+            let mut periodic = Vec::new();
+            periodic.try_reserve_exact(flags.len()).map_err(|_| {
+                Failure::new(NfStatus::OutOfMemory, "there is no memory for the flags")
+            })?;
+            for (system, flags) in flags.iter().enumerate() {
+                if let Some(axis) = flags.iter().position(|&flag| flag > 1) {
+                    return Err(bad(format!(
+                        "periodic of system {system} is {} along axis {axis}: it must be 0 or 1",
+                        flags[axis]
+                    )));
+                }
+                periodic.push(flags.map(|flag| flag == 1));
             }
-            periodic.push(flags.map(|flag| flag == 1));
-        }
-        let systems = Systems::new(positions, offsets, radii).in_cells(cells, &periodic);
-        PAIRS.get(pairs as usize)?.write(|pairs| {
-            pairs.clear();
-            Ok(search.neighbors(&systems, wanted, of(pairs))?)
+            let systems = Systems::new(positions, offsets, radii).in_cells(cells, &periodic);
+            PAIRS
+                .get(pairs as usize)?
+                .write(|pairs| Ok(search.neighbors(&systems, wanted, of(pairs))?))
         })
     })
 }

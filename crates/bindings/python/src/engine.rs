@@ -47,8 +47,9 @@ const REMEMBERED: usize = 8;
 /// every point, nearest first, at equal distances the smaller index. threads: 0 for one per core.
 /// memory_limit: bytes that lists may take.
 ///
-/// Cut-offs, exclusions, chosen targets and k hold for lists, counts and sums; query() knows k
-/// alone. "hybrid" and "auto" leave these jobs to the CPU, and radii to the CPU alone.
+/// Cut-offs, exclusions, chosen targets and k hold for lists, counts, sums and pair_geometry();
+/// query() knows only k. "hybrid" and "auto" leave these jobs to the CPU; "hybrid" refuses radii,
+/// and a named GPU refuses all of these in "f64".
 ///
 /// Points are an array of shape (n, 3) or (n, 2) of float32 or float64. Whole numbers, nested lists
 /// and tensors on the host serve too: whole numbers and lists take the engine's precision.

@@ -31,6 +31,9 @@ const QUANTITIES: [(&str, &str, Quantity); 6] = [
     ("D", "displacements", Quantity::Displacements),
 ];
 
+/// More words than there are quantities, so one of them is wrong: iterators may have no end.
+const MOST: usize = 16;
+
 /// The single quantities that an object names: a string of letters, or a sequence of letters or
 /// names.
 pub(crate) fn words(given: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
@@ -38,12 +41,14 @@ pub(crate) fn words(given: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
         return Ok(letters
             .extract::<String>()?
             .chars()
+            .take(MOST)
             .map(String::from)
             .collect());
     }
     let wrong = || PyTypeError::new_err("quantities is a string of letters or a list of names");
     let words = given.try_iter().map_err(|_| wrong())?;
     words
+        .take(MOST)
         .map(|word| word?.extract().map_err(|_| wrong()))
         .collect()
 }

@@ -221,7 +221,7 @@ fn search(device: &str, half: bool, sorted: bool, threads: usize) -> PyResult<Sy
 struct Batch {
     offsets: Vec<i64>,
     radii: Vec<f64>,
-    cells: Vec<[[f64; 3]; 3]>,
+    cells: Vec<f64>,
     periodic: Vec<[bool; 3]>,
 }
 
@@ -236,11 +236,10 @@ impl Batch {
         let cells = cell
             .map(|cell| table(cell, "cell", "float64", 9))
             .transpose()?;
-        let cells: Vec<f64> = cells.unwrap_or_default();
         Ok(Self {
             offsets: whole_numbers(batch_ptr, "batch_ptr", i64::MAX as u64)?,
             radii: table(radius, "radius", "float64", 1)?,
-            cells: cells.as_chunks().0.as_chunks().0.to_vec(),
+            cells: cells.unwrap_or_default(),
             periodic,
         })
     }
@@ -272,7 +271,7 @@ impl Batch {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let columns = detached_or(py, || {
             let systems = Systems::new(rows, &self.offsets, &self.radii);
-            let systems = systems.in_cells(&self.cells, &self.periodic);
+            let systems = systems.in_cells(self.cells.as_chunks().0.as_chunks().0, &self.periodic);
             let mut pairs = SystemPairs::<T, I>::default();
             let found = search.neighbors(&systems, wanted.quantities(), &mut pairs);
             found.map_err(raise)?;
@@ -295,7 +294,11 @@ pub(crate) fn flags(has_cell: bool, pbc: Option<&Bound<'_, PyAny>>) -> PyResult<
     let flags: Vec<bool> = table(pbc, "pbc", "bool", 3)?;
     Ok(match *flags {
         [all] => vec![[all; 3]],
-        _ => flags.as_chunks().0.to_vec(),
+        _ => {
+            let mut of_systems = room(flags.len() / 3, "pbc")?;
+            of_systems.extend_from_slice(flags.as_chunks().0);
+            of_systems
+        }
     })
 }
 

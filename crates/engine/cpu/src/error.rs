@@ -354,8 +354,8 @@ pub enum ErrorKind {
         /// The type.
         kind: &'static str,
     },
-    /// The geometry of pairs was written in the other precision.
-    #[error("the geometry of pairs is in {found} precision: ask for its numbers as they are")]
+    /// The geometry of pairs is in the other precision.
+    #[error("the pairs are in {found} precision: copy them to numbers of that precision")]
     GeometryPrecision {
         /// "single" or "double".
         found: &'static str,

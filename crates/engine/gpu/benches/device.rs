@@ -398,7 +398,7 @@ fn time_lists(
     Ok(())
 }
 
-/// GeometryQuantities that molecular dynamics, hosts and graph networks take.
+/// Quantities that molecular dynamics, hosts and graph networks take.
 const GEOMETRIES: [(&str, GeometryQuantities); 3] = [
     (
         "D and d2",

@@ -33,9 +33,9 @@ nearfield_shared::constants! {
         /// Boxes along each axis up to which image vectors are looked up.
         IMAGE_STEPS = 8;
 
-        /// Threads of a block of `flat`.
+        /// Threads of a block of `flat`, `flat_masks` and `stored`.
         FLAT_THREADS = 256;
-        /// Threads that share the stored list of a target.
+        /// Threads that share the stored list of a target, unless each has a warp.
         STORED_LANES = 8;
         /// Threads of a block of `flat_lists` and `flat_expand`, which share the blocks.
         LIST_THREADS = 128;

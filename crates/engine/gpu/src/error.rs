@@ -379,10 +379,10 @@ pub enum ErrorKind {
         /// Entries there is room for.
         room: u64,
     },
-    /// Pairs were found through images whose numbers have more than 32 bits: points lie 2³¹ boxes
-    /// apart. Their images on the device are not these numbers.
+    /// Pairs were found through images whose numbers exceed 32 bits: points lie 2³¹ boxes apart.
+    /// Their images on the device are not these numbers.
     #[error(
-        "images of pairs ({pairs} or more) have numbers of more than 32 bits: bring the points nearer to \
+        "at least {pairs} pairs have images whose numbers exceed 32 bits: bring the points nearer to \
          the box, or ask for shifts and displacements without images"
     )]
     FarImages {

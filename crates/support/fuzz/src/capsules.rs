@@ -162,7 +162,7 @@ fn accept(layout: Result<Layout, ArrayError>, given: &[i64], strides: Option<&[i
     for error in [layout.field(7).err(), layout.shaped(Dtype::U64, &[3]).err()] {
         error.map(refused);
     }
-    for (dtype, number) in [(Dtype::F32, 4), (Dtype::F64, 8)] {
+    for (dtype, number) in [(Dtype::F32, 4usize), (Dtype::F64, 8)] {
         let points = match layout.points(dtype) {
             Err(error) => {
                 refused(error);
@@ -175,7 +175,7 @@ fn accept(layout: Result<Layout, ArrayError>, given: &[i64], strides: Option<&[i
             .checked_mul(3 * number)
             .expect("the size in bytes was accepted");
         assert!(layout.pointer.checked_add(bytes as u64).is_some());
-        assert!(layout.pointer.is_multiple_of(4));
+        assert!(layout.pointer.is_multiple_of(number as u64));
         assert!(layout.pointer != 0 || points == 0);
         if let (Some(strides), true) = (strides, points > 1) {
             assert_eq!(strides, [3 * size, size]);

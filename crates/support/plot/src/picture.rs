@@ -67,13 +67,13 @@ impl Picture {
     /// # Panics
     /// If `by` is 0.
     pub fn reduced(&self, by: u32) -> Self {
-        let area = by * by;
+        let area = u64::from(by) * u64::from(by);
         Self::from_fn(self.width / by, self.height / by, |column, row| {
             let mut sum = [area / 2; 3];
             for row in row * by..(row + 1) * by {
                 let first = row as usize * self.width as usize + (column * by) as usize;
                 for pixel in &self.pixels[first..first + by as usize] {
-                    (sum.iter_mut().zip(pixel)).for_each(|(sum, &value)| *sum += u32::from(value));
+                    (sum.iter_mut().zip(pixel)).for_each(|(sum, &value)| *sum += u64::from(value));
                 }
             }
             sum.map(|sum| (sum / area) as u8)
@@ -101,7 +101,8 @@ impl Picture {
     /// 8 are kept.
     ///
     /// # Errors
-    /// If the file cannot be opened, is not a whole PNG file, or memory does not suffice.
+    /// If the file cannot be opened, is not a PNG file or its pixels are not complete, or memory
+    /// does not suffice.
     pub fn read_png(path: &Path) -> io::Result<Self> {
         let mut decoder = Decoder::new(BufReader::new(File::open(path)?));
         decoder.set_transformations(Transformations::normalize_to_color8());

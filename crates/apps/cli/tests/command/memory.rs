@@ -166,7 +166,7 @@ fn a_box_150_times_smaller_than_the_radius_is_searched_without_a_copy_of_its_lis
         "neighbors {} --radius 150 --box 1,1,1 --periodic xyz --device cpu --threads 1 --json",
         text(&file)
     );
-    let output = within(&place, 225, &words(&args));
+    let output = within(&place, 165, &words(&args));
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {errors}", output.status);
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -5,6 +5,8 @@
 
 #include "../nearfield.hpp"
 
+#include <cstring>
+
 namespace nearfield {
 
 /* Searches many systems at once; see nf_systems_new(). */
@@ -36,13 +38,27 @@ public:
         return Policy::done(status, std::move(made));
     }
 
-    /* Pairs of packed points, three numbers each; `quantities` is a sum of nf_quantity. */
+    /* Pairs of points, which are packed first where they are not; `quantities` is a sum of
+     * nf_quantity. */
     template <class T>
     result<void> neighbors(positions<T> at, const nf_systems_input &input,
                            std::uint32_t quantities, pairs &found) {
         nf_status status = at.whole();
         if (status != NF_STATUS_OK) {
             return Policy::done(status);
+        }
+        std::vector<T> packed;
+        if (at.points > 0 && at.stride != 3 * sizeof(T)) {
+            try {
+                packed.resize(3 * at.points);
+            } catch (const std::exception &) {
+                return Policy::done(NF_STATUS_OUT_OF_MEMORY);
+            }
+            const char *from = reinterpret_cast<const char *>(at.first);
+            for (std::size_t point = 0; point < at.points; point++) {
+                std::memcpy(&packed[3 * point], from + point * at.stride, 3 * sizeof(T));
+            }
+            at.first = packed.data();
         }
         if constexpr (std::is_same_v<T, float>) {
             status = nf_systems_neighbors_f32(handle_, at.first, at.points, &input, quantities,

@@ -35,8 +35,8 @@ const MAX_TYPES: usize = 1024;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A table belongs to a radius: it is made anew when the radius of the search changes, which
-/// refuses cut-offs that have become too large.
+/// A table serves every radius of its precision that is not below its largest cut-off. The engine
+/// makes it again when the radius changes, and refuses cut-offs that are then too large.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CutoffTable {
     /// Number of types.

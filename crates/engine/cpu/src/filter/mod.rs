@@ -132,7 +132,8 @@ impl PairFilter<'_> {
     /// for this radius, and that lists of this kind can be filtered so.
     ///
     /// # Errors
-    /// [`ErrorKind::FilterLength`], and [`ErrorKind::HalfFilter`] for half lists of one set.
+    /// [`ErrorKind::FilterLength`], [`ErrorKind::Sets`] for cut-offs or types that do not fit, and
+    /// [`ErrorKind::HalfFilter`] for half lists of one set.
     pub(crate) fn check(
         &self,
         [targets, sources]: [usize; 2],
@@ -151,7 +152,8 @@ impl PairFilter<'_> {
         if let Some(TypeCutoffs { table, types }) = self.cutoffs {
             if !table.is_for(radius) {
                 return Err(ErrorKind::Sets {
-                    reason: "the cut-offs were made for another radius or precision",
+                    reason: "the cut-offs are larger than the radius or of the other precision: make the table for \
+                             this radius",
                 }
                 .into());
             }

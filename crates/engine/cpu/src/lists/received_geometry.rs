@@ -101,6 +101,8 @@ impl PairGeometry {
         provider: &P,
         fill: impl FnOnce(ReceivedPairs<'_>, Inside) -> Result<Option<CheckedLists>, P::Error>,
     ) -> Result<(), P::Error> {
+        // Lists of the last time must not name arrays that are replaced.
+        self.lists.forget();
         let len = (pairs as usize, provider.roomy(pairs as usize));
         self.precision = precision;
         let (words, of_double) = (|len| provider.words(len), |len| provider.starts(len));
@@ -168,7 +170,14 @@ fn sort_all<T: Copy + Send + Sync>(
 ) -> Result<(), Error> {
     let apart = !lists.foreign || lists.are_apart();
     let (starts, counts) = (&*lists.start, &*lists.count);
-    let len = lists.indices.len();
+    // They differ in length only after an error.
+    let lengths = [
+        lists.indices.len(),
+        images.len(),
+        numbers.displacement.len(),
+        numbers.distance_squared.len(),
+    ];
+    let len = lengths.into_iter().min().unwrap_or(0);
     let arrays = Arrays {
         indices: SharedMut::new(&mut lists.indices),
         images: SharedMut::new(images),
@@ -180,9 +189,10 @@ fn sort_all<T: Copy + Send + Sync>(
         let mut room = Vec::new();
         for (&start, &count) in starts[targets.clone()].iter().zip(&counts[targets]) {
             let end = start.saturating_add(u64::from(count));
-            let list = start as usize..end.min(len as u64) as usize;
-            // SAFETY: the range is cut to the storage, as long as which all arrays are. Lists
-            // are sorted in parallel if no two of them overlap, else one after the other.
+            let [begin, end] = [start, end].map(|at| at.min(len as u64) as usize);
+            let list = begin..end;
+            // SAFETY: the range is cut to the shortest array. Lists are sorted in parallel if no
+            // two of them overlap, else one after the other.
             if let Err(shortage) = unsafe { arrays.sort(list, &mut room) } {
                 short.get_or_init(|| shortage);
                 return;

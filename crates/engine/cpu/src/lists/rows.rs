@@ -90,7 +90,9 @@ impl ListRows {
         Ok(())
     }
 
+    /// The storage may be replaced after this, so no lists lie in it.
     fn reserve_offsets(&mut self, targets: usize, pairs: u64) -> Result<(), Error> {
+        self.offsets.clear();
         if self.offsets.capacity() <= targets {
             self.offsets = Vec::new();
             self.offsets
@@ -107,7 +109,6 @@ impl ListRows {
     pub(super) fn lay_out(&mut self, lengths: &[u32]) -> Result<(), Error> {
         let pairs: u64 = lengths.iter().map(|&length| u64::from(length)).sum();
         self.reserve(lengths.len(), pairs)?;
-        self.offsets.clear();
         self.offsets.push(0);
         self.offsets
             .extend(lengths.iter().scan(0u64, |next, &length| {
@@ -115,7 +116,8 @@ impl ListRows {
                 Some(*next)
             }));
         let room = self.indices.len().max(pairs as usize);
-        self.indices.resize(room, WHAT)
+        let made = self.indices.resize(room, WHAT);
+        made.inspect_err(|_| self.offsets.clear())
     }
 
     /// For writing lists that were [laid out](Self::lay_out): the offsets, and the storage.
@@ -124,11 +126,11 @@ impl ListRows {
     }
 
     /// Takes lists of these lengths that another backend has found: `fill` writes their entries,
-    /// one list behind the other, into room that was made before.
+    /// one list behind the other, into room that was made before. Room that is too small is
+    /// replaced by memory of the lists' own.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`] where there was no room, and those of `fill`; the contents are
-    /// then unspecified.
+    /// [`ErrorKind::OutOfMemory`], and those of `fill`; the contents are then unspecified.
     pub fn receive<E: From<Error>>(
         &mut self,
         lengths: &[u32],

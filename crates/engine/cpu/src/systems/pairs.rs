@@ -132,16 +132,17 @@ impl<T: SystemReal, I: PairIndex> SystemPairs<T, I> {
         geometry: &PairGeometry,
         wanted: Quantities,
     ) -> Result<(), Error> {
-        self.clear();
         let lists = geometry.lists();
         let largest = lists.iter().flatten().copied().max().unwrap_or(0) as usize;
         let points = lists.len().max(largest.saturating_add(1));
         if points > I::MAX_POINTS {
+            self.clear();
             let kind = I::NAME;
             return Err(ErrorKind::IndexType { points, kind }.into());
         }
         let (displacements, squares) = T::arrays(geometry.arrays());
         if squares.len() != geometry.images().len() {
+            self.clear();
             let found = match geometry.arrays() {
                 PairArrays::Single { .. } => "single",
                 PairArrays::Double { .. } => "double",

@@ -175,7 +175,7 @@ fn double_programs(works: &[Work]) -> Vec<Program> {
     programs
 }
 
-/// Pair kernels over stored lists, one for every way to find images.
+/// Pair kernels over stored lists, for every way to find images, by threads and by warps.
 fn listed_programs(force: &impl PairKernel) -> impl Iterator<Item = Program> {
     let ways = [
         Candidates::ListedOpen,
@@ -187,7 +187,21 @@ fn listed_programs(force: &impl PairKernel) -> impl Iterator<Item = Program> {
     let each = ways
         .into_iter()
         .filter_map(move |way| Some((way, work.clone()?)));
-    each.map(|(way, work)| traversal(Strategy::Flat, work, way, 1))
+    each.flat_map(|(candidates, work)| {
+        [false, true].map(|by_warps| {
+            let traversal = Traversal {
+                strategy: Strategy::Flat,
+                work: work.clone(),
+                candidates,
+                subdivision: 1,
+                half: false,
+                double: false,
+                by_warps,
+                filtering: Filtering::default(),
+            };
+            traversal.program()
+        })
+    })
 }
 
 /// Those of lists with the geometry of their pairs: from masks, by warps, and cell by cell.

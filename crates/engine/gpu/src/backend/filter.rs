@@ -16,8 +16,9 @@
 //!
 //! # Invariant
 //!
-//! Data have one value per point and name only points and types that there are: both are checked
-//! when they are taken, because kernels look them up unchecked.
+//! Data have one value per point, which is checked when they are taken; types are compared with
+//! the table of cut-offs before every job. Kernels look both up unchecked. Indices of exclusions
+//! are only compared, never looked up; the caller guarantees that they ascend.
 
 use super::{gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints, share::DeviceShare};
 use crate::{
@@ -267,6 +268,8 @@ pub(super) struct NearestOrigin {
     pub(super) sorts: [u64; 2],
     /// All other filters.
     pub(super) filter: FilterOrigin,
+    /// Targets, which may be chosen anew without a sort.
+    pub(super) searching: usize,
     pub(super) k: u32,
 }
 
@@ -376,7 +379,8 @@ impl DevicePointData {
             return Ok(());
         }
         self.lists_stamp = 0;
-        let rises = offsets.is_sorted() && offsets.last() == Some(&(indices.len() as u64));
+        let ends = [offsets.first(), offsets.last()].map(Option::<&u64>::copied);
+        let rises = offsets.is_sorted() && ends == [Some(0), Some(indices.len() as u64)];
         let short = |pair: &[u64]| pair[1] - pair[0] <= u64::from(u32::MAX);
         if !rises || !offsets.windows(2).all(short) {
             return Err(Error::from(ErrorKind::ExclusionLists));

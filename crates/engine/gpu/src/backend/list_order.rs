@@ -10,7 +10,7 @@
 
 use super::{gpu::GpuBackend, lists::WriteTo, walk::PairOfPoints};
 use crate::{
-    error::Error,
+    error::{Error, ErrorKind},
     launch::{ByDistance, ListsToSort, Outlet},
 };
 use cudarc::driver::sys::CUdeviceptr;
@@ -44,6 +44,7 @@ impl WriteTo {
     /// # Errors
     /// Those of compiling and running a program.
     pub(super) fn ascend(&self, backend: &GpuBackend, precision: Precision) -> Result<(), Error> {
+        debug_assert_eq!(self.outlet.base, 0, "the kernel takes entry 0 as the first");
         let kernels = backend.shared.ascend(precision)?;
         kernels.ascend(&backend.stream, &self.written())
     }
@@ -53,7 +54,7 @@ impl WriteTo {
     /// asked for.
     ///
     /// # Errors
-    /// Those of compiling and running a program.
+    /// [`ErrorKind::InDouble`], and those of compiling and running a program.
     pub(super) fn order_by_distance(
         &self,
         backend: &GpuBackend,
@@ -68,7 +69,11 @@ impl WriteTo {
             k,
             nearest: address,
         };
-        // Filters are for single precision.
+        if of.precision() == Precision::Double {
+            return Err(Error::from(ErrorKind::InDouble(
+                "lists in order of distance",
+            )));
+        }
         let kernels = backend.shared.ascend(Precision::Single)?;
         kernels.by_distance(&backend.stream, &self.written(), &by)
     }

@@ -160,8 +160,7 @@ impl GpuBackend {
         let room = usize::try_from(pairs).unwrap_or(usize::MAX);
         lists.reserve_entries(self, room.saturating_add(room / 16))?;
         lists.fill(self, of, pairs)?;
-        lists.targets = targets;
-        lists.pairs = pairs;
+        (lists.targets, lists.pairs, lists.search) = (targets, pairs, next_number());
         Ok(())
     }
 
@@ -186,6 +185,7 @@ impl GpuBackend {
             lists.unlooked = true;
             let room = lists.room() as u64;
             lists.fill(self, of, room)?;
+            lists.search = next_number();
         }
         lists.targets = targets;
         Ok(())
@@ -440,7 +440,8 @@ impl DeviceLists {
         backend.shared.grid.list_scan(&backend.stream, &scan)?;
         let counted = self.origin(&of, kind, strategy);
         (self.scanned, self.counted) = (scanned, Some(counted));
-        self.search = next_number();
+        // Until all lists are written.
+        self.search = 0;
         Ok(())
     }
 
@@ -575,10 +576,11 @@ impl DeviceLists {
     /// now.
     ///
     /// # Errors
-    /// [`ErrorKind::OtherLists`] for other points, and for half lists of one set.
+    /// [`ErrorKind::OtherLists`] for other points, for half lists of one set, and for lists that
+    /// were only counted or written part by part.
     pub(super) fn search_of(&self, of: &PairOfPoints<'_>) -> Result<u64, Error> {
         let counted = self.counted(of)?;
-        if counted.kind == ListKind::Half && of.same_set {
+        if self.search == 0 || counted.kind == ListKind::Half && of.same_set {
             return Err(Error::from(ErrorKind::OtherLists));
         }
         Ok(self.search)

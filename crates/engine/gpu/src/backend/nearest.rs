@@ -57,6 +57,7 @@ impl GpuBackend {
         let origin = NearestOrigin {
             sorts: [of.targets.last_sort(), of.sources.last_sort()],
             filter: of.filter.origin(),
+            searching: of.searching(),
             k: k.get(),
         };
         if of.is_empty() || nearest.last.of == Some(origin) {

@@ -18,10 +18,9 @@
 //!
 //! Fields arrive in one of three ways: from memory of the host ([`GpuBackend::evaluate`]), from
 //! arrays of the device ([`GpuBackend::evaluate_on_device`]), or staged piece by piece beside other
-//! work ([`GpuBackend::evaluate_staged`]). The three meet in `evaluate_at`, which knows addresses
-//! only, and the same for a search and for stored lists. Before it is called, the lengths of all
-//! arrays have been checked against the sets and the
-//! kernel.
+//! work ([`GpuBackend::evaluate_staged`]). The three meet in `evaluate_at`, which knows only
+//! addresses, and serves searches and stored lists alike. Before it is called, the lengths of all
+//! arrays have been checked against the sets and the kernel.
 
 use super::{
     device_fields::{Channels, DeviceFields},

@@ -25,7 +25,8 @@
 //!
 //! So a set of points inside their box is walked by its positions in `f32`, as if there were no
 //! proxies, and a step whose first point leaves the box needs nothing from the host. A periodic set
-//! in `f32` holds 32 bytes a point for that, a set in `f64` 24 bytes more than one in `f32`.
+//! in `f32` holds 32 bytes a point for that. A set in `f64` holds 24 bytes a point for `given`,
+//! takes 24 instead of 12 for positions, and has no `proxies`.
 //!
 //! # States of a set
 //!

@@ -128,6 +128,10 @@ impl PairOfPoints<'_> {
         if double && filtering != Filtering::default() {
             return Err(Error::from(ErrorKind::InDouble("filters of pairs")));
         }
+        // A share has no positions in double precision.
+        if double && self.share.is_some() {
+            return Err(Error::from(ErrorKind::InDouble("chosen targets")));
+        }
         if strategy != Strategy::Flat && filtering != Filtering::default() {
             return Err(Error::from(ErrorKind::FilteredStrategy {
                 strategy: strategy.name(),

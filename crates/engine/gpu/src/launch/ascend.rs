@@ -1,4 +1,4 @@
-//! The kernel of ascend.cu: lists into ascending order.
+//! The kernels of ascend.cu: lists into ascending order, or nearest first.
 //!
 //! A block takes a few lists that lie one behind the other, so what it sorts is near in memory;
 //! each of its warps sorts short lists by itself, and all of them together sort a long one.
@@ -21,7 +21,7 @@ use crate::{
 use cudarc::driver::sys::CUdeviceptr;
 use nearfield_grid::Precision;
 
-/// The kernel that sorts lists.
+/// The kernels that sort lists.
 ///
 /// A program of its own, because few engines ask for it: starting others compiles nothing more.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ pub(crate) struct ByDistance {
 }
 
 impl AscendKernels {
-    /// Compiles ascend.cu, or takes it from the cache, and looks up its kernel.
+    /// Compiles ascend.cu, or takes it from the cache, and looks up its kernels.
     ///
     /// # Errors
     /// The errors of [`Modules::load`].

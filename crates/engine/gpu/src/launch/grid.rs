@@ -53,7 +53,6 @@ pub(crate) struct GridKernels {
     settle_large: Kernel,
     /// Order within all other cells, and the sorted points.
     settle: [Kernel; 2],
-    /// Counts to the caller's order.
     /// Starts of parts of the lists, to the host.
     list_bounds: Kernel,
     /// The caller's index of every sorted point.

@@ -11,7 +11,7 @@
 //! | `share` | share.cu | targets of one backend, halos between two |
 //! | `all_pairs` | all_pairs.cu | sums without a radius |
 //! | `systems` | systems.cu | pairs of many small systems |
-//! | `ascend` | ascend.cu | lists into ascending order |
+//! | `ascend` | ascend.cu | lists into ascending order, or nearest first |
 //! | `stored` | stored.cu, slots.cu | pair kernels over stored lists |
 //! | `user_kernel` | programs of callers | theirs |
 //! | `layout` | contract.cuh, walk.cuh, work.cuh and others | structs passed by value or in device memory |

@@ -177,7 +177,7 @@ pub const SHARE: Source = Source {
     ],
 };
 
-/// Lists into ascending order.
+/// Lists into ascending order, or nearest first.
 pub const ASCEND: Source = Source {
     name: "ascend",
     text: include_str!("../../../../../kernels/cuda/ascend.cu"),
@@ -186,9 +186,6 @@ pub const ASCEND: Source = Source {
         CELLS,
         CONTRACT,
         WALK,
-        AROUND,
-        VISIT,
-        EXACT,
         PAIR_SEEN,
         PAIR_GEOMETRY,
         ASCENDING,

@@ -2,7 +2,7 @@
 //!
 //! The device has atomics for the minimum and maximum of integers only, so bounds are kept as
 //! integers that sort like the coordinates: the sign bit is set on numbers from +0 on, and all bits
-//! of negative ones are inverted. Programs of either precision have bounds of their own, because a
+//! of negative ones are inverted. Each precision has bounds of its own, because a
 //! coordinate in `f64` must not be rounded where cells depend on how far coordinates reach.
 
 use super::layout::Status;
@@ -24,9 +24,7 @@ impl Status {
         double_bounds: [u64::MAX, u64::MAX, u64::MAX, 0, 0, 0],
     };
 
-    /// Smallest and largest coordinates. The device keeps them as integers in the order of the
-    /// numbers, because it has atomics for the minimum and maximum of integers only: the sign bit
-    /// is set on numbers from +0 on, and all bits of negative ones are inverted.
+    /// Smallest and largest coordinates, in the precision of the sort.
     pub(crate) fn bounds(&self, precision: Precision) -> grid::Bounds {
         let value = |at: usize| match precision {
             Precision::Single => {

@@ -1,4 +1,4 @@
-//! The kernels of the traversals: flat.cu and children.cu.
+//! The kernels of the traversals: flat.cu, children.cu and stored.cu.
 //!
 //! A traversal program is compiled for one job, so every program has one kernel that traverses
 //! ([`Traverse`]), whatever it does with the pairs; those that evaluate a pair kernel also have

@@ -49,6 +49,8 @@ pub(crate) enum JobKind {
     Chunks,
     /// Batches of pairs for a callback.
     Batches,
+    /// The neighbours of one point for a callback.
+    Visits,
     /// A pair kernel, by the name of its type.
     Kernel(&'static str),
 }
@@ -62,6 +64,7 @@ impl fmt::Display for JobKind {
             Self::Query => "query",
             Self::Chunks => "list_chunks",
             Self::Batches => "for_each_batch",
+            Self::Visits => "for_each_neighbor",
             Self::Kernel(name) => name,
         })
     }

@@ -127,7 +127,15 @@ impl Feature {
     /// For such a feature [`Device::Hybrid`] is refused too: an engine with it would never use its
     /// GPU.
     fn is_of_engine(&self) -> bool {
-        matches!(self, Self::Double | Self::PointRadii | Self::SlantedBox)
+        matches!(
+            self,
+            Self::Double
+                | Self::FilteredDouble
+                | Self::PortionsInDouble
+                | Self::PointRadii
+                | Self::QueryWithRadii
+                | Self::SlantedBox
+        )
     }
 
     /// Whether it asks for some lists at a time, or for those of free positions.
@@ -202,6 +210,7 @@ impl Feature {
             }
             Self::FiltersByCells { .. } => "use Strategy::Flat or Strategy::Auto, or Device::Cpu",
             Self::AllPairs => "use Device::Auto, Device::Cpu, Device::Gpu or Device::Hybrid",
+            Self::PointRadii => "use Device::Gpu, Device::Auto or Device::Cpu",
             feature if feature.is_of_engine() => "use Device::Auto or Device::Cpu",
             _ => "use Device::Auto, Device::Hybrid or Device::Cpu",
         }
@@ -388,11 +397,11 @@ mod tests {
                 Self::Double => ("positions in `f64`", "`Builder::precision`"),
                 Self::FilteredDouble => (
                     "cut-offs, exclusions, chosen targets or the k nearest in `f64`",
-                    "both",
+                    "`Builder::precision` and theirs",
                 ),
                 Self::PortionsInDouble => (
                     "free positions, one point, batches, chunks or a memory limit in `f64`",
-                    "both",
+                    "`Builder::precision` and theirs",
                 ),
                 Self::SlantedBox => (
                     "box with a vector that leans along an open axis",

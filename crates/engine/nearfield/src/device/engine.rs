@@ -186,6 +186,9 @@ impl DeviceEngine {
         let slot = set.slot();
         self.lists
             .retain(|(targets, sources), _| *targets != slot && *sources != slot);
+        // The next set in this slot has data of its own.
+        let left = &mut self.sets[slot];
+        (left.data, left.given) = Default::default();
         self.slots.free(set);
         Ok(())
     }

@@ -8,7 +8,7 @@
 //! order in which the sets are sorted.
 
 use super::set::DeviceSetId;
-use crate::{Error, ErrorKind, ListKind, ListOrder, PointSetId, RadiusRule};
+use crate::{Error, ErrorKind, ListKind, ListOrder, PointSetId, RadiusRule, backend::next_stamp};
 use nearfield_cpu::CutoffTable;
 use nearfield_gpu::{
     DeviceCutoffs, DeviceFilter, DeviceNearest, DeviceShare, GpuBackend, PairOfPoints, Stamped,
@@ -16,10 +16,7 @@ use nearfield_gpu::{
 use nearfield_grid::Radius;
 use std::{
     num::NonZeroU32,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 /// The filters that hold for all sets of an engine, and memory for them.
@@ -43,8 +40,7 @@ pub(super) struct FilterSettings {
 
 /// A number that no data of this process have yet.
 pub(super) fn stamped<T>(values: T) -> Stamped<T> {
-    static GIVEN: AtomicU64 = AtomicU64::new(0);
-    let stamp = GIVEN.fetch_add(1, Ordering::Relaxed) + 1;
+    let stamp = next_stamp();
     Stamped { values, stamp }
 }
 

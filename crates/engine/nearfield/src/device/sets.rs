@@ -130,9 +130,11 @@ impl DeviceEngine {
     fn measure(&mut self, set: PointSetId) -> Result<Bounds, Error> {
         let domain = self.settings.domain.clone().map_err(ErrorKind::Setup)?;
         // Free positions may lie wherever there are points.
-        let others = match self.queries == Some(set) {
-            true => (self.sets.iter()).fold(Bounds::EMPTY, |all, other| all.union(&other.room)),
-            false => Bounds::EMPTY,
+        let others = if self.queries == Some(set) {
+            let others = (self.sets.iter().enumerate()).filter(|&(slot, _)| slot != set.slot());
+            others.fold(Bounds::EMPTY, |all, (_, other)| all.union(&other.room))
+        } else {
+            Bounds::EMPTY
         };
         let DeviceSetId { points, room, .. } = &mut self.sets[set.slot()];
         let on_device = |source| Error::from(ErrorKind::OnDevice { set, source });

@@ -124,17 +124,22 @@ impl Engine {
     ) -> Result<Assigned<'_>, Error> {
         let filter = self.filter_feature(pair);
         let filtered = filter.is_some() || self.settings.rule != RadiusRule::Uniform;
-        let strategy = self.settings.strategy;
-        let by_cells = matches!(strategy, Strategy::ChildPerCell | Strategy::ChildAggregated);
-        let by_cells = (filtered && by_cells).then(|| Feature::FiltersByCells {
-            strategy: strategy.name(),
-        });
+        let by_cells = self.filtered_by_cells(filtered);
         for needed in filter.into_iter().chain(by_cells) {
             if let Assigned::Cpu(reason) = self.assign(&needed)? {
                 return Ok(Assigned::Cpu(reason));
             }
         }
         self.assign(feature)
+    }
+
+    /// What a job that is `filtered` needs of a strategy that goes by cells.
+    pub(crate) fn filtered_by_cells(&self, filtered: bool) -> Option<Feature> {
+        let strategy = self.settings.strategy;
+        let by_cells = matches!(strategy, Strategy::ChildPerCell | Strategy::ChildAggregated);
+        (filtered && by_cells).then(|| Feature::FiltersByCells {
+            strategy: strategy.name(),
+        })
     }
 
     /// The device of the engine, if it has one, and how it shares jobs with the CPU backend.

@@ -42,10 +42,10 @@ impl PointRadii {
     ) -> Result<(), Error> {
         make_room(&mut self.given, radii.len(), "radii in the caller's order")?;
         if let LazyGrid::Built(grid) = grid {
+            // After an error they are sorted anew when they are needed.
             let mut sorted = self.sorted.take().unwrap_or_default();
-            let taken = backend.sort_radii(radii, grid, &mut sorted);
+            backend.sort_radii(radii, grid, &mut sorted)?;
             self.sorted = OnceLock::from(sorted);
-            taken?;
         } else {
             self.sorted.take();
         }

@@ -192,7 +192,8 @@ impl Engine {
     fn assign_query(&self) -> Result<Assigned<'_>, Error> {
         let radii = (self.settings.rule != RadiusRule::Uniform).then_some(Feature::QueryWithRadii);
         let nearest = (self.filters.has_nearest()).then_some(Feature::Nearest);
-        for needed in radii.into_iter().chain(nearest) {
+        let by_cells = self.filtered_by_cells(nearest.is_some());
+        for needed in radii.into_iter().chain(nearest).chain(by_cells) {
             if let Assigned::Cpu(reason) = self.assign(&needed)? {
                 return Ok(Assigned::Cpu(reason));
             }

@@ -209,9 +209,23 @@ impl SystemSearch {
         quantities: Quantities,
         pairs: &mut SystemPairs<T, I>,
     ) -> Result<(), Error> {
+        let found = self.search(systems, quantities, pairs);
+        // Not before: arrays of as many pairs as the last time need not be filled with zeros.
+        if found.is_err() {
+            pairs.clear();
+        }
+        found
+    }
+
+    /// The same; `pairs` is unspecified after an error.
+    fn search<T: SystemReal, I: PairIndex>(
+        &mut self,
+        systems: &Systems<'_, T>,
+        quantities: Quantities,
+        pairs: &mut SystemPairs<T, I>,
+    ) -> Result<(), Error> {
         let SystemSearchBuilder { lists, order, .. } = self.settings;
         if let Some(gpu) = &mut self.gpu {
-            pairs.clear();
             gpu.usable()?;
             systems.check_for::<I>()?;
             if gpu.may_try() {

@@ -8,8 +8,8 @@
 
 use crate::{
     Engine, Error, ErrorKind, Pair, PointSetId, RadiusRule,
-    backend::{AttachedDevice, rows::QueryTo, support::Feature},
-    engine::jobs::Assigned,
+    backend::{AttachedDevice, Fault, JobKind, rows::QueryTo, support::Feature},
+    engine::jobs::{Assigned, job},
     lists::{NeighborPair, PairGeometry},
 };
 use std::sync::PoisonError;
@@ -65,11 +65,16 @@ impl Engine {
         } else {
             Feature::EachNeighbor
         };
-        if let Assigned::Device(device) =
-            self.assign_pair(&feature, pair.map(|slot| slot as usize))?
-            && self.visit_on_device(device, [targets, sources], point, &mut visit)?
-        {
-            return Ok(());
+        let assigned = self.assign_pair(&feature, pair.map(|slot| slot as usize))?;
+        if let Assigned::Device(device) = assigned {
+            let job = job(JobKind::Visits, targets, sources);
+            match self.visit_on_device(device, [targets, sources], point, &mut visit)? {
+                Ok(()) => {
+                    self.ran(job, None);
+                    return Ok(());
+                }
+                Err(fault) => self.ran(job, Some(fault.to_string())),
+            }
         }
         let of = self.pair_of_sets(targets, sources)?;
         let places = self.sets[targets.slot()].places(of.targets);
@@ -81,17 +86,17 @@ impl Engine {
         Ok(of.for_each_neighbor(place, |source, _, pair| visit(source, pair))?)
     }
 
-    /// The same on the device. False if it could not, or if it does not have the points; nothing
-    /// has been visited then.
+    /// The same on the device; the fault after which the CPU backend has to. Nothing has been
+    /// visited then.
     fn visit_on_device(
         &self,
         device: AttachedDevice<'_>,
         [targets, sources]: [PointSetId; 2],
         point: usize,
         visit: &mut dyn FnMut(u32, Pair),
-    ) -> Result<bool, Error> {
+    ) -> Result<Result<(), Fault>, Error> {
         let Some(positions) = self.sets[targets.slot()].grid.copied() else {
-            return Ok(false);
+            return Ok(Err(Fault::Behind));
         };
         let position = &positions.as_chunks::<3>().0[point..=point];
         // Another thread that visits meanwhile makes memory of its own.
@@ -99,8 +104,7 @@ impl Engine {
         let mut found: PairGeometry = std::mem::take(&mut *kept());
         let to = QueryTo::Geometry(&mut found);
         let asked = self.query_on_device(device, position.into(), sources, to);
-        let is_done = matches!(asked, Ok(Ok(())));
-        if is_done {
+        if let Ok(Ok(())) = asked {
             let is_itself = |pair: &NeighborPair| {
                 targets == sources && pair.index as usize == point && pair.image == [0; 3]
             };
@@ -111,6 +115,6 @@ impl Engine {
             }
         }
         *kept() = found;
-        asked.map(|_| is_done)
+        asked
     }
 }

@@ -17,6 +17,7 @@ pub(super) fn cases(level: Level) -> Vec<Case> {
         cases.extend(unwrapped(seed));
         cases.extend(at_the_radius(seed));
         cases.push(layers(seed));
+        cases.extend(on_both_sides_of_a_face(seed));
     }
     let mut cases: Vec<Case> = cases.into_iter().flat_map(full_and_half).collect();
     cases.extend(several_sets());
@@ -254,6 +255,28 @@ fn layers(seed: u64) -> Case {
     let points = shapes::unwrapped_cell((0..240).map(layer).collect(), vectors, 50_000, seed);
     let name = format!("layers of a tilted box up to 50000 boxes away, seed {seed}");
     Case::new(name, 1.0, points).tilted(vectors)
+}
+
+/// Points densely below the upper face along the first axis, and above the lower one: rows of
+/// cells that lean beyond the face with all of their cells hold many of them.
+fn on_both_sides_of_a_face(seed: u64) -> Vec<Case> {
+    let boxes = [
+        ([6.0, 6.0, 6.0], [6.0, 0.0, 0.0]),
+        ([6.0, 6.0, 6.0], [-6.0, 3.0, 5.0]),
+        ([6.0, 5.2, 5.0], [3.0, 3.0, 1.7]),
+    ];
+    boxes
+        .map(|(lengths, tilts)| {
+            let whole = vectors(lengths, tilts);
+            let slab = [whole[0].map(|x| 0.25 * x), whole[1], whole[2]];
+            let mut points = shapes::uniform_cell(350, slab, 0.0, seed);
+            let upper = shapes::uniform_cell(350, slab, 0.0, seed + 1000);
+            let shift = whole[0].map(|x| (0.75 * x) as f32);
+            points.extend(shapes::translated(upper, shift));
+            let name = format!("on both sides of a face of {whole:?}, seed {seed}");
+            Case::new(name, 1.0, points).tilted(whole.map(Some))
+        })
+        .to_vec()
 }
 
 /// Points on the faces and corners of cells and boxes, and few points.

@@ -146,7 +146,7 @@ fn the_header_of_constants_holds_what_rust_has() {
     for line in [
         "constexpr unsigned SCAN_TILE = GRID_THREADS * SCAN_VECTORS * 4;\n",
         "#define NF_LISTS 1\n",
-        "// Threads of a block of `flat`.\nconstexpr unsigned FLAT_THREADS = 256;\n",
+        "// Elements of `Points::flags`.\nconstexpr unsigned FLAGS = 2;\n",
     ] {
         assert!(HEADER.contains(line), "{HEADER}");
     }

@@ -1,5 +1,6 @@
 """Pairs with their geometry, of one system and of many, against matscipy and each other."""
 
+import itertools
 import nearfield
 import numpy as np
 import pytest
@@ -100,6 +101,9 @@ def test_what_cannot_be_searched_is_named():
         search.neighbors(points, 1.0, ptr, quantities="ix")
     with pytest.raises(ValueError, match="twice"):
         search.neighbors(points, 1.0, ptr, quantities=["i", "targets"])
+    with pytest.raises(ValueError, match="quantities"):
+        # It has no end.
+        search.neighbors(points, 1.0, ptr, quantities=itertools.repeat("d"))
     with pytest.raises(TypeError, match="quantities"):
         search.neighbors(points, 1.0, ptr, quantities=3)
     with pytest.raises(ValueError, match="index"):

@@ -96,14 +96,18 @@ fn the_pairs_of_systems_are_those_of_the_library() {
     assert_eq!(find(&input, NfQuantity::Sources as u32), NfStatus::Ok);
     let found = arrays(pairs);
     assert!(found.targets.is_null() && found.distances.is_null() && !found.sources.is_null());
-    // What cannot be searched is named, and leaves no pairs.
+    // What cannot be searched is named, and leaves no pairs of the search before.
+    let is_left_empty = || {
+        let empty = arrays(pairs).pairs == 0;
+        empty && find(&input, ALL) == NfStatus::Ok && arrays(pairs).pairs == expected.len()
+    };
     let short = NfSystemsInput {
         radius_count: 2,
         ..input
     };
     assert_eq!(find(&short, ALL), NfStatus::BadArgument);
     assert!(last_error().contains("radii"), "{}", last_error());
-    assert_eq!(arrays(pairs).pairs, 0);
+    assert!(is_left_empty());
     let wrong = vec![[2u8; 3]; periodic.len()];
     let wrong = NfSystemsInput {
         periodic: wrong.as_ptr().cast(),
@@ -111,12 +115,15 @@ fn the_pairs_of_systems_are_those_of_the_library() {
     };
     assert_eq!(find(&wrong, ALL), NfStatus::BadArgument);
     assert!(last_error().contains("system 0"), "{}", last_error());
+    assert!(is_left_empty());
     assert_eq!(find(&input, 32), NfStatus::BadArgument);
+    assert!(is_left_empty());
     let null = NfSystemsInput {
         offsets: ptr::null(),
         ..input
     };
     assert_eq!(find(&null, ALL), NfStatus::NullPointer);
+    assert!(is_left_empty());
     assert_eq!(nf_systems_free(search), NfStatus::Ok);
     assert_eq!(find(&input, ALL), NfStatus::BadHandle);
     assert_eq!(nf_pairs_free(pairs), NfStatus::Ok);

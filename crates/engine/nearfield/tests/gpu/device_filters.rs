@@ -204,3 +204,57 @@ fn data_that_a_set_lacks_or_cannot_have_are_refused_by_name() {
     let text = refused.unwrap_err().to_string();
     assert!(text.contains("radii of single points"), "{text}");
 }
+
+/// What was found for the targets of before is not taken for those of now.
+#[test]
+fn targets_may_be_chosen_and_cleared_without_an_update() {
+    needs_gpu!();
+    let points = Cloud::Lattice.points(4_000, 9);
+    let mut engine = start(DeviceEngine::builder(2.0).nearest(5));
+    let set = engine.add(&points);
+    let all = lists(&mut engine, set);
+    assert!(all.iter().all(|list| list.len() <= 5));
+    engine.set_targets(set, &[7, 1_234]).unwrap();
+    let few = lists(&mut engine, set);
+    let is_right = |(target, list): (usize, &Vec<u32>)| match target {
+        7 | 1_234 => *list == all[target],
+        _ => list.is_empty(),
+    };
+    assert!(few.iter().enumerate().all(is_right));
+    engine.clear_targets(set).unwrap();
+    assert!(lists(&mut engine, set) == all);
+}
+
+#[test]
+fn a_new_set_has_nothing_of_a_removed_one() {
+    needs_gpu!();
+    let points = Cloud::Lattice.points(500, 4);
+    let mut engine = start(DeviceEngine::builder(2.0));
+    let kept = engine.add(&points);
+    let all = lists(&mut engine, kept);
+    let removed = engine.add(&points);
+    engine.set_molecules(removed, &[1; 500]).unwrap();
+    engine.set_targets(removed, &[3]).unwrap();
+    assert!(lists(&mut engine, removed).concat().is_empty());
+    engine.remove_point_set(removed).unwrap();
+    let added = engine.add(&points);
+    assert!(lists(&mut engine, added) == all);
+}
+
+#[test]
+fn chosen_targets_in_double_precision_are_refused() {
+    needs_gpu!();
+    let builder = DeviceEngine::builder(1.0).precision(Precision::Double);
+    let mut engine = start(builder);
+    let stream = engine.stream().clone();
+    let points = stream
+        .clone_htod(&[0.0f64, 0.0, 0.0, 0.5, 0.0, 0.0])
+        .unwrap();
+    let set = engine.add_point_set(&points.as_view()).unwrap();
+    engine.set_targets(set, &[1]).unwrap();
+    let text = engine.find_neighbors(set, set).unwrap_err().to_string();
+    assert!(
+        text.contains("chosen targets in double precision"),
+        "{text}"
+    );
+}

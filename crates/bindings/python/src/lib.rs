@@ -7,6 +7,7 @@
 //! is current.
 
 mod call;
+mod chunks;
 mod device;
 mod domain;
 mod engine;
@@ -19,12 +20,15 @@ mod pairs;
 mod points;
 mod settings;
 mod systems;
+mod verlet;
 
 /// The compiled part of the package `nearfield`.
 #[pyo3::pymodule]
 mod _nearfield {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::chunks::PyListChunks;
     #[pymodule_export]
     use crate::device::{
         PyDeviceArray, PyDeviceEngine, PyDeviceNeighbors, PyDevicePairs, PyDeviceSystemSearch,
@@ -38,6 +42,8 @@ mod _nearfield {
     use crate::one_call::neighbors;
     #[pymodule_export]
     use crate::systems::{PySystemSearch, edges};
+    #[pymodule_export]
+    use crate::verlet::PyVerletLists;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -14,6 +14,8 @@ precision.
 ``edges`` returns pairs with displacements, distances and images as arrays, also those of many systems
 at once (``SystemSearch`` to search again and again).
 
+``VerletLists`` keeps lists with a skin over the steps of a simulation.
+
 Arrays that are on a GPU stay there with ``DeviceEngine``.
 """
 
@@ -22,10 +24,12 @@ from ._nearfield import (
     DeviceNeighbors,
     DevicePairs,
     Engine,
+    ListChunks,
     Neighbors,
     DeviceEngine,
     DeviceSystemSearch,
     SystemSearch,
+    VerletLists,
     __version__,
     edges,
     neighbors,
@@ -36,10 +40,12 @@ __all__ = [
     "DeviceNeighbors",
     "DevicePairs",
     "Engine",
+    "ListChunks",
     "Neighbors",
     "DeviceEngine",
     "DeviceSystemSearch",
     "SystemSearch",
+    "VerletLists",
     "edges",
     "neighbors",
     "__version__",

@@ -188,11 +188,7 @@ impl Batch {
         kept: &mut impl FindPairs,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut room = Room::default();
-        let threads = if points.are_many() {
-            kept.threads()
-        } else {
-            1
-        };
+        let threads = if points.are_many() { kept.threads() } else { 1 };
         match (points.rows(&mut room, threads)?, wanted.index) {
             (Rows::Single(rows), Index::Int32) => self.run::<f32, i32>(py, rows, wanted, kept),
             (Rows::Single(rows), Index::Uint32) => self.run::<f32, u32>(py, rows, wanted, kept),
@@ -219,7 +215,8 @@ impl Batch {
                 strict: self.strict,
                 ..systems
             };
-            kept.find(&systems, wanted.quantities(), into).map_err(raise)?;
+            kept.find(&systems, wanted.quantities(), into)
+                .map_err(raise)?;
             Ok(into.take_columns())
         })?;
         let found = columns.offsets.last().copied().unwrap_or_default();

@@ -36,8 +36,8 @@ use std::{mem, sync::Arc};
 /// and its arrays. half: lists hold every pair of a set once, i < j, in the list of i, and of the
 /// images of a point itself those with a lexicographically positive image vector. sorted: lists
 /// ascend, and pairs of one neighbour by their images. strict: as for Engine. rule, cutoffs, k: as
-/// for Engine, in "f32" only. subdivision: cells per radius, 1 to 8; 0 chooses. within: a box ``(low, high)`` that
-/// points are expected to stay in.
+/// for Engine, in "f32" only. subdivision: cells per radius, 1 to 8; 0 chooses. within: a box
+/// ``(low, high)`` that points are expected to stay in.
 ///
 /// An array is anything with ``__dlpack__`` or ``__cuda_array_interface__``, float32 unless said
 /// otherwise, contiguous and on this GPU. It is read by work that is only started: where others

@@ -75,7 +75,7 @@ impl DeviceEngineBuilder {
         let backend = backend()?;
         let filters = self
             .filters
-            .start(&backend, radius, self.lists, self.order)?;
+            .start(&backend, (radius, self.strict), self.lists, self.order)?;
         Ok(DeviceEngine {
             settings: self,
             filters: OfProcess::new(filters),

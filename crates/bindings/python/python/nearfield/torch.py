@@ -13,8 +13,7 @@ differentiated by positions and cells as often as needed, and ``torch.compile`` 
 ``torch.export`` see one opaque operator whose number of pairs depends on the data.
 """
 
-from threading import Lock
-from typing import Optional, Sequence, Tuple, Union
+from typing import Any, Optional, Sequence, Tuple, Union
 
 import torch
 
@@ -22,26 +21,31 @@ import nearfield
 
 __all__ = ["edges"]
 
-Radius = Union[float, torch.Tensor]
-Cell = Union[torch.Tensor, Sequence[Sequence[float]]]
 Pbc = Union[bool, Sequence[bool], torch.Tensor]
-
-# Types of positions, and the precision in which they are searched.
-_PRECISION = {torch.float32: "f32", torch.float64: "f64"}
 
 
 def edges(
     positions: torch.Tensor,
-    radius: Radius,
+    radius: Union[float, torch.Tensor],
     quantities: str = "ijSdD",
     *,
-    cell: Optional[Cell] = None,
+    cell: Optional[Any] = None,
     pbc: Optional[Pbc] = None,
     batch_ptr: Optional[torch.Tensor] = None,
     batch_idx: Optional[torch.Tensor] = None,
+    other: Optional[torch.Tensor] = None,
+    radii: Optional[Any] = None,
+    rule: Optional[str] = None,
+    types: Optional[Any] = None,
+    cutoffs: Optional[Any] = None,
+    exclusions: Optional[Any] = None,
+    molecules: Optional[Any] = None,
+    targets: Optional[Any] = None,
+    k: Optional[int] = None,
     half: bool = False,
     sorted: bool = False,
     strict: bool = False,
+    self_pairs: bool = False,
     threads: int = 0,
 ) -> Tuple[torch.Tensor, ...]:
     """All pairs within a radius: a tuple with a tensor for every letter of quantities, in the order
@@ -50,13 +54,12 @@ def edges(
     positions: of shape (n, 3), float32 (searched in single precision) or float64 (in double), on
     the CPU or on a CUDA device. radius: in the unit of the positions; a number, or with batches a
     tensor of shape (systems,). cell: lattice vectors as rows, of shape (3, 3), or with batches
-    (systems, 3, 3). pbc: whether the three axes repeat: True, False, or of shape (3,) or
-    (systems, 3); needed where there is a cell. batch_ptr: the first point of every system and the
-    number of points behind the last, of shape (systems + 1,). batch_idx: the system of every point,
-    ascending, of shape (n,); its last entry says how many systems there are, unless cell, pbc or
-    radius has one for each. Only points of the same system are neighbours. half: every pair once;
-    sorted: pairs by i, then j, then S; strict: only pairs closer than the radius; see
-    ``nearfield.edges``. threads: those of the CPU's search, 0 for one per core.
+    (systems, 3, 3); a tensor must be on the device of the positions. pbc: whether the three axes
+    repeat: True, False, or of shape (3,) or (systems, 3); needed where there is a cell. batch_ptr:
+    the first point of every system and the number of points behind the last, of shape
+    (systems + 1,). batch_idx: the system of every point instead, of shape (n,), ascending. other:
+    positions of another set, whose points j are then. All other keywords are those of
+    ``nearfield.edges``.
 
     quantities: "i", the point of every pair, and "j", its neighbour, int64 of shape (pairs,); "P",
     both, of shape (pairs, 2); "S", by how many cell vectors the neighbour is moved, int32 of shape
@@ -64,50 +67,52 @@ def edges(
     (pairs, 3), and "d", its length, both of the type of the positions. ``torch.stack((i, j))`` is
     the edge_index of PyTorch Geometric.
 
-    "d" and "D" have derivatives of every order by the positions, and by the cell where it is a
-    tensor. The derivative of "d" is 0 where two points coincide. Which pairs there are is decided
-    by the library, bit for bit as in ``nearfield.edges``; because PyTorch computes "d" itself, a
-    pair at the very edge may have a "d" that is above the radius by rounding.
+    "d" and "D" have derivatives of every order by the positions, those of the other set, and the
+    cell. The derivative of "d" is 0 where two points coincide. Which pairs there are is decided by
+    the library, bit for bit as in ``nearfield.edges``; because PyTorch computes "d" itself, a pair
+    at the very edge may have a "d" that is above the radius by rounding.
 
     Which pairs there are depends on the data: a compiled or exported program has a number of pairs
-    that is a symbol of its own. Mark it with ``torch._check`` where a later operator asks about it.
-    On a GPU the call waits for the number of pairs.
+    that is a symbol of its own. On a GPU the call waits for that number.
 
     Raises TypeError for positions of another type or on another kind of device, and ValueError for
     shapes that do not fit, and for what cannot be searched, with the point or the system.
     """
-    _check(positions, quantities, batch_ptr, batch_idx)
-    flags = None if pbc is None else torch.as_tensor(pbc, dtype=torch.bool)
-    if cell is not None and not isinstance(cell, torch.Tensor):
-        cell = torch.as_tensor(cell, dtype=torch.float64, device=positions.device)
+    _check(positions, quantities)
+    # Numbers of Python in double precision, because the library decides with all digits.
+    cell = _tensor(cell, torch.float64, positions.device)
     if cell is not None and cell.device != positions.device:
         raise ValueError(f"cell is on {cell.device}, but positions are on {positions.device}")
-    radii = radius.detach() if isinstance(radius, torch.Tensor) else None
+    of_systems = radius if isinstance(radius, torch.Tensor) else None
+    numbers = (of_systems, cell, _tensor(pbc), batch_ptr, batch_idx, other)
+    filters = (_tensor(radii, positions.dtype), _tensor(types), _tensor(cutoffs, torch.float64))
     i, j, S = torch.ops.nearfield.pairs(
         positions.detach(),
-        0.0 if radii is not None else float(radius),
-        radii,
-        None if cell is None else cell.detach(),
-        flags,
-        batch_ptr,
-        batch_idx,
+        0.0 if of_systems is not None else float(radius),
+        *(None if of is None else of.detach() for of in (*numbers, *filters)),
+        _tensor(exclusions),
+        _tensor(molecules),
+        _tensor(targets),
+        rule,
+        k,
         half,
         sorted,
         strict,
+        self_pairs,
         threads,
     )
     found = {"i": i, "j": j, "S": S}
     if "P" in quantities:
         found["P"] = torch.stack((i, j), 1)
     if "D" in quantities or "d" in quantities:
-        found["D"] = _displacements(positions, cell, _systems(i, cell, batch_ptr, batch_idx), i, j, S)
+        found["D"] = _displacements(positions, other, cell, batch_ptr, batch_idx, i, j, S)
     if "d" in quantities:
         found["d"] = _lengths(found["D"])
     return tuple(found[letter] for letter in quantities)
 
 
-def _check(positions, quantities, batch_ptr, batch_idx):
-    if positions.dtype not in _PRECISION:
+def _check(positions, quantities):
+    if positions.dtype not in (torch.float32, torch.float64):
         raise TypeError(f"positions must be of type float32 or float64, not {positions.dtype}")
     if positions.device.type not in ("cpu", "cuda"):
         raise TypeError(f"positions must be on the CPU or a CUDA device, not on {positions.device}")
@@ -118,33 +123,25 @@ def _check(positions, quantities, batch_ptr, batch_idx):
             "quantities are some of the letters i, j, P, S, d and D, each once, "
             f"not {quantities!r}"
         )
-    if batch_ptr is not None and batch_idx is not None:
-        raise ValueError("give batch_ptr or batch_idx, not both")
-    for name, given in (("batch_ptr", batch_ptr), ("batch_idx", batch_idx)):
-        if given is not None and (given.dtype != torch.int64 or given.dim() != 1):
-            raise TypeError(
-                f"{name} must be of type int64 with one axis, not {given.dtype} "
-                f"of shape {tuple(given.shape)}"
-            )
 
 
-def _systems(i, cell, batch_ptr, batch_idx):
-    """The system of every pair; None where all have the same cell."""
-    if cell is None or cell.dim() == 2:
-        return None
-    if batch_idx is not None:
-        return batch_idx.to(i.device).index_select(0, i)
-    if batch_ptr is None:
-        return torch.zeros_like(i)
-    return torch.searchsorted(batch_ptr.to(i.device), i, right=True) - 1
+def _tensor(given, dtype=None, device=None):
+    """Tensors as they are; None for None."""
+    if given is None or isinstance(given, torch.Tensor):
+        return given
+    return torch.as_tensor(given, dtype=dtype, device=device)
 
 
-def _displacements(positions, cell, systems, i, j, S):
-    D = positions.index_select(0, j) - positions.index_select(0, i)
+def _displacements(positions, other, cell, batch_ptr, batch_idx, i, j, S):
+    sources = positions if other is None else other
+    D = sources.index_select(0, j) - positions.index_select(0, i)
     if cell is None:
         return D
-    cell = cell.to(positions.dtype)
-    cells = cell if systems is None else cell.index_select(0, systems)
+    cells = cell.to(positions.dtype)
+    if cell.dim() == 3 and batch_idx is not None:
+        cells = cells.index_select(0, batch_idx.to(i.device).index_select(0, i))
+    elif cell.dim() == 3:
+        cells = cells.index_select(0, torch.searchsorted(batch_ptr.to(i), i, right=True) - 1)
     # Not by a matrix product: it may round to TF32 on a GPU, which shifts images by a thousandth.
     return D + (S.to(positions.dtype).unsqueeze(2) * cells).sum(1)
 
@@ -161,38 +158,36 @@ def _lengths(D):
 def _pairs(
     positions: torch.Tensor,
     radius: float,
-    radii: Optional[torch.Tensor],
+    radius_of_systems: Optional[torch.Tensor],
     cell: Optional[torch.Tensor],
     pbc: Optional[torch.Tensor],
     batch_ptr: Optional[torch.Tensor],
     batch_idx: Optional[torch.Tensor],
+    other: Optional[torch.Tensor],
+    radii: Optional[torch.Tensor],
+    types: Optional[torch.Tensor],
+    cutoffs: Optional[torch.Tensor],
+    exclusions: Optional[torch.Tensor],
+    molecules: Optional[torch.Tensor],
+    targets: Optional[torch.Tensor],
+    rule: Optional[str],
+    k: Optional[int],
     half: bool,
     sorted: bool,
     strict: bool,
+    self_pairs: bool,
     threads: int,
 ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """i, j and S of all pairs; radii, where given, are those of the systems."""
-    if batch_idx is not None:
-        batch_ptr = _first_points(batch_idx, len(positions), (radii, 1), (cell, 3), (pbc, 2))
-    radius = radius if radii is None else radii
-    flags = None if pbc is None else pbc.cpu().numpy()
-    if positions.is_cuda:
-        return _on_cuda(positions, radius, cell, flags, batch_ptr, half, strict)
-    to_numpy = lambda given: given.numpy() if isinstance(given, torch.Tensor) else given
-    found = nearfield.edges(
-        positions.numpy(),
-        to_numpy(radius),
-        "ijS",
-        batch_ptr=to_numpy(batch_ptr),
-        cell=to_numpy(cell),
-        pbc=flags,
-        half=half,
-        sorted=sorted,
-        strict=strict,
-        index="int64",
+    """i, j and S of all pairs."""
+    if radius_of_systems is not None:
+        radius = radius_of_systems
+    i, j, S = nearfield.edges(
+        positions, radius, "ijS",
+        cell=cell, pbc=pbc, batch_ptr=batch_ptr, batch_idx=batch_idx, other=other, radii=radii,
+        rule=rule, types=types, cutoffs=cutoffs, exclusions=exclusions, molecules=molecules,
+        targets=targets, k=k, half=half, sorted=sorted, strict=strict, self_pairs=self_pairs,
         threads=threads,
-    )
-    i, j, S = map(torch.from_numpy, found)
+    )  # fmt: skip
     return i, j, S
 
 
@@ -201,80 +196,3 @@ def _(positions, *_):
     pairs = torch.library.get_ctx().new_dynamic_size()
     i, j = (positions.new_empty(pairs, dtype=torch.int64) for _ in "ij")
     return i, j, positions.new_empty((pairs, 3), dtype=torch.int32)
-
-
-def _first_points(batch_idx, points, *of_systems):
-    """batch_ptr of batch_idx; of_systems: what may have one entry per system, with its axes then."""
-    if len(batch_idx) != points:
-        raise ValueError(f"batch_idx has {len(batch_idx)} entries for {points} points")
-    if points and (batch_idx[1:] < batch_idx[:-1]).any():
-        fall = int((batch_idx[1:] < batch_idx[:-1]).nonzero()[0, 0])
-        raise ValueError(
-            "batch_idx must ascend, so that systems are contiguous: "
-            f"entry {fall} is {batch_idx[fall]}, entry {fall + 1} is {batch_idx[fall + 1]}"
-        )
-    first, systems = (int(batch_idx[0]), int(batch_idx[-1]) + 1) if points else (0, 0)
-    if first < 0:
-        raise ValueError(f"batch_idx begins with {first}: systems are numbered from 0")
-    told = [len(given) for given, axes in of_systems if given is not None and given.dim() == axes]
-    if told and told[0] < systems:
-        raise ValueError(f"batch_idx ends with {systems - 1}, but there are {told[0]} systems")
-    numbers = torch.arange((told[0] if told else systems) + 1, device=batch_idx.device)
-    return torch.searchsorted(batch_idx.contiguous(), numbers)
-
-
-class _OnCuda:
-    """A search on one GPU, with a stream of its own, so that one serves callers on every stream."""
-
-    def __init__(self, device, precision, half):
-        self.lock = Lock()
-        self.stream = torch.cuda.Stream(device)
-        self.search = nearfield.DeviceSystemSearch(
-            gpu=device.index,
-            stream=self.stream.cuda_stream,
-            precision=precision,
-            index="int64",
-            half=half,
-        )
-
-    def pairs(self, points, radius, batch_ptr, cell, pbc):
-        """Copies of i, j and S, in memory of PyTorch, in order with the current stream."""
-        current = torch.cuda.current_stream(points.device)
-        with self.lock, torch.cuda.stream(self.stream):
-            self.stream.wait_stream(current)
-            found = self.search.neighbors(
-                points, radius, batch_ptr, cell=cell, pbc=pbc, quantities="ijS"
-            )
-            # The next search overwrites what it has found.
-            i, j, S = (torch.from_dlpack(array).clone() for array in found)
-        current.wait_stream(self.stream)
-        for copy in (i, j, S):
-            copy.record_stream(current)
-        return i, j, S
-
-
-# Searches by device, precision and half; made when they are first needed.
-_searches, _searches_lock = {}, Lock()
-
-
-def _on_cuda(positions, radius, cell, pbc, batch_ptr, half, strict):
-    if strict:
-        raise ValueError("strict=True is for tensors on the CPU: a GPU searches up to the radius")
-    device = positions.device
-    key = (device.index, positions.dtype, half)
-    with _searches_lock:
-        if key not in _searches:
-            _searches[key] = _OnCuda(device, _PRECISION[positions.dtype], half)
-        search = _searches[key]
-    if batch_ptr is None:
-        batch_ptr = torch.tensor([0, len(positions)])
-    there = lambda given, dtype: given.to(device, dtype).contiguous()
-    if isinstance(radius, torch.Tensor):
-        radius = there(radius, torch.float64)
-    return search.pairs(
-        positions.contiguous(),
-        radius,
-        there(batch_ptr, torch.int64),
-        None if cell is None else there(cell, torch.float64),
-        pbc,
-    )

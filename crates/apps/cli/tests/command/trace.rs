@@ -78,7 +78,7 @@ fn a_bench_is_recorded_and_summarised() {
     assert!(cpu["utilisation"].as_f64().unwrap() > 0.5);
     let text = succeed(&["trace", "summary", path.to_str().unwrap()]);
     assert!(
-        text.starts_with("verdict     the CPU ")
+        text.starts_with("verdict     ")
             && text.contains("\nprogram     nearfield ")
             && text.contains("\ngrid.sort "),
         "{text}"

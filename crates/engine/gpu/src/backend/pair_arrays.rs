@@ -245,7 +245,13 @@ impl PairBuffers {
 
     /// Bytes of what searches write of a pair beside its entry.
     pub(super) fn bytes_per_pair(&self) -> usize {
-        self.written.bytes_per_pair()
+        let whole = GeometryQuantities {
+            targets: self.written.targets,
+            images: self.written.images,
+            ..GeometryQuantities::NONE
+        };
+        let real = self.written.bytes_per_pair() - whole.bytes_per_pair();
+        whole.bytes_per_pair() + self.wide() * real
     }
 
     /// From the next search on displacements and what follows from them are in this precision.

@@ -8,7 +8,12 @@
 
 use crate::{
     Engine, Error, ErrorKind, Pair, PointSetId, RadiusRule,
-    backend::{AttachedDevice, Fault, JobKind, rows::QueryTo, support::Feature},
+    backend::{
+        AttachedDevice, Fault, JobKind,
+        rows::QueryTo,
+        support::Feature,
+        transfer::{positions_of, words_of},
+    },
     engine::jobs::{Assigned, job},
     lists::{NeighborPair, PairGeometry},
 };
@@ -98,18 +103,20 @@ impl Engine {
         let Some(positions) = self.sets[targets.slot()].grid.copied() else {
             return Ok(Err(Fault::Behind));
         };
-        let position = &positions.as_chunks::<3>().0[point..=point];
+        let (precision, words) = (self.precision(), words_of(self.precision()));
+        let position = positions_of(&positions[words * point..words * (point + 1)], precision);
+        let position = position.map_err(ErrorKind::Query)?;
         // Another thread that visits meanwhile makes memory of its own.
         let kept = || self.visited.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found: PairGeometry = std::mem::take(&mut *kept());
         let to = QueryTo::Geometry(&mut found);
-        let asked = self.query_on_device(device, position.into(), sources, to);
+        let asked = self.query_on_device(device, position, sources, to);
         if let Ok(Ok(())) = asked {
             let is_itself = |pair: &NeighborPair| {
                 targets == sources && pair.index as usize == point && pair.image == [0; 3]
             };
             for pair in found.of(0).filter(|pair| !is_itself(pair)) {
-                // They were `f32`.
+                // Rounded once, as the CPU backend does it.
                 let (d, d2) = (pair.d.map(|x| x as f32), pair.d2 as f32);
                 visit(pair.index, Pair { d, d2 });
             }

@@ -392,12 +392,11 @@ impl PyEngine {
 
     /// All pairs of points of one set with neighbours in another, by default in the set itself,
     /// with their geometry: a tuple with an array for every letter of quantities, in the order of
-    /// the letters, as SystemSearch.neighbors() describes them; "i" and "j" are numbers of points
-    /// in their sets. They are found anew by every call. Pairs are in the order of i, those of a
+    /// the letters, as edges() describes them; "i" and "j" are numbers of points in their sets. They are found anew by every call. Pairs are in the order of i, those of a
     /// point in the order of lists.
     ///
-    /// >>> i, j, D = engine.pair_geometry("ijD", index="int64")
-    #[pyo3(signature = (quantities=None, targets=0, sources=None, *, index="int32"))]
+    /// >>> i, j, D = engine.pair_geometry("ijD")
+    #[pyo3(signature = (quantities=None, targets=0, sources=None, *, index="int64"))]
     fn pair_geometry<'py>(
         &self,
         py: Python<'py>,

@@ -9,15 +9,18 @@
 mod call;
 mod device;
 mod domain;
+mod edges;
 mod engine;
 mod errors;
 mod filters;
+mod kept;
 mod lists;
 mod neighbors;
 mod one_call;
 mod pairs;
 mod points;
 mod settings;
+mod skin;
 mod systems;
 
 /// The compiled part of the package `nearfield`.
@@ -31,13 +34,19 @@ mod _nearfield {
         check_apart, check_points,
     };
     #[pymodule_export]
+    use crate::domain::box_of;
+    #[pymodule_export]
+    use crate::edges::edges;
+    #[pymodule_export]
     use crate::engine::PyEngine;
     #[pymodule_export]
     use crate::neighbors::PyNeighbors;
     #[pymodule_export]
     use crate::one_call::neighbors;
     #[pymodule_export]
-    use crate::systems::{PySystemSearch, edges};
+    use crate::skin::PySkinSearch;
+    #[pymodule_export]
+    use crate::systems::PySystemSearch;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

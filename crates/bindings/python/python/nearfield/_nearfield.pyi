@@ -16,7 +16,7 @@ Rule = Literal["uniform", "gather", "scatter", "symmetric"]
 
 # Letters of i, j, P, S, d and D, or letters or names in a sequence.
 Quantities = Union[str, Sequence[str]]
-Index = Literal["int32", "int64"]
+Index = Literal["int64", "int32", "uint32"]
 # One for every letter.
 PairArrays = Tuple[NDArray[Any], ...]
 
@@ -113,7 +113,7 @@ class Engine:
         targets: int = 0,
         sources: Optional[int] = None,
         *,
-        index: Index = "int32",
+        index: Index = "int64",
     ) -> PairArrays: ...
     def count_neighbors(
         self, targets: int = 0, sources: Optional[int] = None
@@ -147,7 +147,8 @@ class SystemSearch:
         cell: Optional[ArrayLike] = None,
         pbc: Optional[Union[Pbc, ArrayLike]] = None,
         quantities: Optional[Quantities] = None,
-        index: Index = "int32",
+        strict: bool = False,
+        index: Index = "int64",
     ) -> PairArrays: ...
     def report(self) -> dict[str, Any]: ...
 
@@ -228,6 +229,7 @@ class DeviceEngine:
         stream: Optional[int] = None,
         half: bool = False,
         sorted: bool = False,
+        strict: bool = False,
         rule: Rule = "uniform",
         cutoffs: Optional[ArrayLike] = None,
         k: Optional[int] = None,
@@ -300,7 +302,7 @@ class DeviceSystemSearch:
         gpu: int = 0,
         stream: Optional[int] = None,
         precision: Literal["f32", "f64"] = "f32",
-        index: Index = "int32",
+        index: Index = "int64",
         half: bool = False,
     ) -> "DeviceSystemSearch": ...
     @property
@@ -319,21 +321,33 @@ class DeviceSystemSearch:
     ) -> Tuple[DeviceArray, ...]: ...
 
 def edges(
-    points: Points,
+    points: Union[Points, OnDevice],
     radius: Union[float, ArrayLike],
     quantities: Optional[Quantities] = None,
     *,
-    batch_ptr: Optional[ArrayLike] = None,
-    box: Optional[Box] = None,
     cell: Optional[ArrayLike] = None,
     pbc: Optional[Union[Pbc, ArrayLike]] = None,
-    device: str = "auto",
+    box: Optional[Box] = None,
+    batch_ptr: Optional[Union[ArrayLike, OnDevice]] = None,
+    batch_idx: Optional[Union[ArrayLike, OnDevice]] = None,
+    other: Optional[Union[Points, OnDevice]] = None,
+    radii: Optional[ArrayLike] = None,
+    rule: Optional[Rule] = None,
+    types: Optional[ArrayLike] = None,
+    cutoffs: Optional[ArrayLike] = None,
+    exclusions: Optional[ArrayLike] = None,
+    molecules: Optional[ArrayLike] = None,
+    targets: Optional[ArrayLike] = None,
+    k: Optional[int] = None,
     half: bool = False,
     sorted: bool = False,
     strict: bool = False,
-    index: Index = "int32",
+    self_pairs: bool = False,
+    device: Optional[str] = None,
+    index: Index = "int64",
+    out: Optional[Sequence[Any]] = None,
     threads: int = 0,
-) -> PairArrays: ...
+) -> Tuple[Any, ...]: ...
 def neighbors(
     points: Points,
     radius: float,

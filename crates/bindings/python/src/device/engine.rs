@@ -36,9 +36,9 @@ use std::{mem, sync::Arc};
 /// primary context, which must stay for as long as the engine and its arrays. half: lists hold
 /// every pair of a set once, i < j, in the list of i, and of the images of a point itself those
 /// with a lexicographically positive image vector. sorted: lists ascend, and pairs of one neighbour
-/// by their images. cutoffs, k: as for Engine. rule: as for Engine, in "f32" only. subdivision:
-/// cells per radius, 1 to 8; 0 chooses. within: a box ``(low, high)`` that points are expected to
-/// stay in.
+/// by their images. strict, cutoffs, k: as for Engine. rule: as for Engine, in "f32" only.
+/// subdivision: cells per radius, 1 to 8; 0 chooses. within: a box ``(low, high)`` that points are
+/// expected to stay in.
 ///
 /// An array is anything with ``__dlpack__`` or ``__cuda_array_interface__``, float32 unless said
 /// otherwise, contiguous and on this GPU. It is read by work that is only started: where others
@@ -65,8 +65,8 @@ pub(crate) struct PyDeviceEngine {
 impl PyDeviceEngine {
     #[new]
     #[pyo3(signature = (radius, *, r#box=None, cell=None, pbc=None, gpu=0, stream=None,
-                        half=false, sorted=false, rule="uniform", cutoffs=None, k=None,
-                        subdivision=0, within=None, precision="f32"))]
+                        half=false, sorted=false, strict=false, rule="uniform", cutoffs=None,
+                        k=None, subdivision=0, within=None, precision="f32"))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn new(
         py: Python<'_>,
@@ -78,6 +78,7 @@ impl PyDeviceEngine {
         stream: Option<i64>,
         half: bool,
         sorted: bool,
+        strict: bool,
         rule: &str,
         cutoffs: Option<&Bound<'_, PyAny>>,
         k: Option<i64>,
@@ -105,6 +106,9 @@ impl PyDeviceEngine {
         }
         if sorted {
             builder = builder.list_order(ListOrder::Ascending);
+        }
+        if strict {
+            builder = builder.strictly_within();
         }
         builder = builder.radii(rule_named(rule)?);
         if let Some(cutoffs) = cutoffs {

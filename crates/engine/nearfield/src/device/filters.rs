@@ -68,7 +68,7 @@ impl FilterSettings {
     pub(super) fn start(
         &self,
         backend: &GpuBackend,
-        radius: Radius,
+        (radius, strict): (Radius, bool),
         lists: ListKind,
         order: ListOrder,
     ) -> Result<EngineFilters, Error> {
@@ -79,6 +79,9 @@ impl FilterSettings {
         };
         if radius.precision() == Precision::Double && self.rule != RadiusRule::Uniform {
             return Err(ErrorKind::RadiiInDouble(self.rule).into());
+        }
+        if strict && self.rule != RadiusRule::Uniform {
+            return Err(ErrorKind::StrictRadii(self.rule).into());
         }
         if lists == ListKind::Half && !self.rule.is_symmetric() {
             let rule = self.rule;
@@ -99,7 +102,7 @@ impl FilterSettings {
             if self.rule != RadiusRule::Uniform {
                 return combined("cut-offs per pair of types", "radii of single points");
             }
-            let table = CutoffTable::new(rows, radius, false)?;
+            let table = CutoffTable::new(rows, radius, strict)?;
             let mut cutoffs = DeviceCutoffs::default();
             let (types, precision) = (table.types(), table.precision());
             backend.take_cutoffs(&mut cutoffs, stamped(table.squares()), types, precision)?;

@@ -70,9 +70,9 @@ impl DeviceEngineBuilder {
         let radius = self.checked_radius().map_err(ErrorKind::Setup)?;
         self.domain.clone().map_err(ErrorKind::Setup)?;
         let backend = backend()?;
-        let filters = self
-            .filters
-            .start(&backend, radius, self.lists, self.order)?;
+        let filters =
+            self.filters
+                .start(&backend, (radius, self.strict), self.lists, self.order)?;
         Ok(DeviceEngine {
             settings: self,
             filters: OfProcess::new(filters),

@@ -55,6 +55,7 @@ pub(crate) mod report;
 mod report_json;
 pub(crate) mod search_pairs;
 pub(crate) mod sets;
+pub(crate) mod skin_search;
 pub(crate) mod systems;
 pub(crate) mod traverse;
 pub(crate) mod verlet;

@@ -18,7 +18,7 @@ use nearfield_testkit::{
 use std::{cell::RefCell, collections::HashSet};
 
 /// Random filters of a case, for kernels and for the oracle.
-struct Drawn<T> {
+pub(super) struct Drawn<T> {
     /// A row for each type; empty for none.
     cutoffs: Vec<T>,
     types: u32,
@@ -26,7 +26,7 @@ struct Drawn<T> {
     molecules: Vec<u32>,
     starts: Vec<u64>,
     excluded: Vec<u32>,
-    oracle: oracle::Filters<T>,
+    pub(super) oracle: oracle::Filters<T>,
 }
 
 /// Cut-offs of three types, for the points of a case.
@@ -97,7 +97,11 @@ fn draw_molecules<T>(points: usize, random: &mut Random, drawn: &mut Drawn<T>) {
 
 impl<T: Real> Drawn<T> {
     /// By number: types, exclusions or molecules, or types and one of these.
-    fn new(case: &Case<T>, lists: &[Vec<oracle::Neighbor>], random: &mut Random) -> Self {
+    pub(super) fn new(
+        case: &Case<T>,
+        lists: &[Vec<oracle::Neighbor>],
+        random: &mut Random,
+    ) -> Self {
         let mut drawn = Self {
             cutoffs: Vec::new(),
             types: 0,
@@ -123,8 +127,31 @@ impl<T: Real> Drawn<T> {
 }
 
 impl<T: Real> Drawn<T> {
+    /// The filters as kernels take them, for sources that are sorted in this order. `held` is to
+    /// outlive them.
+    pub(super) fn layout(
+        &self,
+        order: &[[f32; 4]],
+        nearest: &[Nearest],
+        held: &mut [Vec<u32>; 2],
+    ) -> Filters {
+        *held = [&self.of_points[1], &self.molecules].map(|values| sorted(values, order));
+        Filters {
+            cutoffs: address(&self.cutoffs),
+            types: self.types,
+            target_types: address(&self.of_points[0]),
+            source_types: address(&held[0]),
+            target_molecules: address(&self.molecules),
+            source_molecules: address(&held[1]),
+            excluded_starts: address(&self.starts),
+            excluded: address(&self.excluded),
+            nearest: address(nearest),
+            ..Filters::default()
+        }
+    }
+
     /// The k nearest of full lists, for most cases, and the last of every target.
-    fn nearest(
+    pub(super) fn nearest(
         &mut self,
         case: &Case<T>,
         lists: Vec<Vec<oracle::Neighbor>>,
@@ -221,16 +248,15 @@ where
         let radii = problem.radii;
         let all_alike = vec![case.radius; case.targets().len()];
         let means = methods[random.below(3) as usize];
-        let kept = RefCell::new((Vec::new(), Vec::new(), Vec::new()));
+        let kept = RefCell::new(([Vec::new(), Vec::new()], Vec::new()));
         let filters = |order: &[[f32; 4]]| {
             let mut kept = kept.borrow_mut();
-            kept.0 = sorted(&drawn.of_points[1], order);
-            kept.1 = sorted(&drawn.molecules, order);
+            let others = drawn.layout(order, &nearest, &mut kept.0);
             let scattered = match radii.rule {
                 oracle::RadiusRule::Scatter | oracle::RadiusRule::Symmetric => radii.sources,
                 _ => &[],
             };
-            kept.2 = sorted(scattered, order);
+            kept.1 = sorted(scattered, order);
             let gathered = match radii.rule {
                 oracle::RadiusRule::Gather | oracle::RadiusRule::Symmetric => radii.targets,
                 oracle::RadiusRule::Scatter => &[],
@@ -238,19 +264,10 @@ where
                 oracle::RadiusRule::Uniform => &all_alike,
             };
             Filters {
-                cutoffs: address(&drawn.cutoffs),
-                types: drawn.types,
-                target_types: address(&drawn.of_points[0]),
-                source_types: address(&kept.0),
-                target_molecules: address(&drawn.molecules),
-                source_molecules: address(&kept.1),
-                excluded_starts: address(&drawn.starts),
-                excluded: address(&drawn.excluded),
                 target_radii: address(gathered),
-                source_radii: address(&kept.2),
-                nearest: address(&nearest),
+                source_radii: address(&kept.1),
                 largest_source: scattered.iter().fold(0.0, |most, r| r.to_f64().max(most)) as f32,
-                ..Filters::default()
+                ..others
             }
         };
         let found = lists(&walks, case, subdivision, means, &filters, &mut taken);

@@ -3,11 +3,14 @@
 //! with a skin at positions that have moved since. As in `systems_on_host`.
 
 use super::{
+    filters_on_host::Drawn,
     on_host::{compiled, is_double, radius_of},
     stored::candidates,
 };
-use crate::constants::READ_AHEAD;
-use crate::launch::{Following, Geometry, Lattice, Outlet, Points, Stored, Walk, sources};
+use crate::constants::{NAMED, NEAREST, READ_AHEAD};
+use crate::launch::{
+    FilteredWalk, Filters, Following, Geometry, Lattice, Outlet, Points, Stored, Walk, sources,
+};
 use crate::traversal::Candidates;
 use libloading::Library;
 use nearfield_grid::{self as grid, Bounds, Domain, Positions, Radius};
@@ -19,7 +22,7 @@ use nearfield_testkit::{
 };
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-type RunStored = unsafe extern "C" fn(*const Walk, *const Outlet, *const Stored, u32);
+type RunStored = unsafe extern "C" fn(*const FilteredWalk, *const Outlet, *const Stored, u32);
 type RunGather = unsafe extern "C" fn(*const [f32; 4], *const f32, u32, u32, *mut f32, *mut f32);
 type RunSlots =
     unsafe extern "C" fn(*const [f32; 4], u32, *mut u32, *const u32, *const u64, u64, *mut u32);
@@ -50,18 +53,25 @@ fn channels(index: usize) -> [f32; 2] {
     [(index % 13) as f32, (index % 7) as f32]
 }
 
-/// The compiled kernels of a precision; None where a test is to be skipped. A block runs at a time.
-fn kernels<T: Real>() -> Option<&'static Mutex<Library>> {
-    static COMPILED: [OnceLock<Option<Mutex<Library>>>; 2] = [OnceLock::new(), OnceLock::new()];
+/// The compiled kernels of a precision, without or with filters; None where a test is to be
+/// skipped. A block runs at a time.
+fn kernels<T: Real>(filters: u32) -> Option<&'static Mutex<Library>> {
+    static COMPILED: [OnceLock<Option<Mutex<Library>>>; 4] = [const { OnceLock::new() }; 4];
     let double = usize::from(is_double::<T>());
     let compile = || {
         let of_engine = sources::STORED.headers.iter().copied();
         let user = Header::new("nearfield/user.cuh", KERNEL);
         let headers: Vec<Header> = of_engine.chain([user]).collect();
-        let define = format!("-DNF_DOUBLE={double}");
-        compiled("stored.cpp", &headers, &[&define]).map(Mutex::new)
+        let defines = [
+            format!("-DNF_DOUBLE={double}"),
+            format!("-DNF_FILTERS={filters}"),
+        ];
+        let defines = defines.each_ref().map(String::as_str);
+        compiled("stored.cpp", &headers, &defines).map(Mutex::new)
     };
-    COMPILED[double].get_or_init(compile).as_ref()
+    COMPILED[double + 2 * usize::from(filters != 0)]
+        .get_or_init(compile)
+        .as_ref()
 }
 
 /// A set in some order, as sorted points.
@@ -123,6 +133,7 @@ struct Listed<'a, T> {
     sources: &'a Sorted<T>,
     /// Of the sorted targets, as the caller's indices.
     lists: Vec<Vec<u32>>,
+    filters: Filters,
 }
 
 impl<T: Real> Listed<'_, T> {
@@ -163,6 +174,10 @@ impl<T: Real> Listed<'_, T> {
             rows: 0,
             row_count: 0,
             same_set: u32::from(self.same_set),
+        };
+        let walk = FilteredWalk {
+            walk,
+            filters: self.filters,
         };
         let outlet = Outlet {
             starts: starts.as_ptr() as u64,
@@ -303,7 +318,7 @@ fn check_kernels_over_lists<T: Real>(runner: Runner<T>)
 where
     for<'a> Positions<'a>: From<&'a [[T; 3]]>,
 {
-    let Some(library) = kernels::<T>() else {
+    let Some(library) = kernels::<T>(0) else {
         return;
     };
     let library = library.lock().unwrap_or_else(PoisonError::into_inner);
@@ -331,6 +346,7 @@ where
         let sources = if same_set { &targets } else { &others };
         let listed = Listed {
             lists: lists_of(case, &targets, neighbors, number % 2 == 1, &mut random),
+            filters: Filters::default(),
             same_set,
             targets: &targets,
             sources,
@@ -355,6 +371,64 @@ where
     }
     println!("{taken:?}");
     assert!(taken[5..].iter().all(|&cases| cases > 5), "{taken:?}");
+}
+
+#[test]
+fn kernels_over_filtered_lists_of_small_boxes_see_the_images_that_are_left() {
+    check_filtered_lists(Runner::new(Level::Quick));
+    check_filtered_lists(Runner::in_double(Level::Quick));
+}
+
+fn check_filtered_lists<T: Real>(runner: Runner<T>)
+where
+    for<'a> Positions<'a>: From<&'a [[T; 3]]>,
+{
+    let Some(library) = kernels::<T>(NAMED + NEAREST) else {
+        return;
+    };
+    let library = library.lock().unwrap_or_else(PoisonError::into_inner);
+    let runner = runner.keep(|case| {
+        let few = (1..=60).contains(&case.targets().len()) && !case.sources().is_empty();
+        let uniform = case.rule == oracle::RadiusRule::Uniform;
+        uniform && few && case.list == oracle::ListKind::Full
+    });
+    let (mut random, mut cases, mut pairs) = (Random::new(9), 0, [0, 0]);
+    for (case, all) in runner.with_neighbors() {
+        let lattice = lattice_of(case, case.radius);
+        let count = |lists: &[Vec<oracle::Neighbor>]| lists.iter().map(Vec::len).sum::<usize>();
+        if !lattice.repeats() || count(all) > 20_000 {
+            continue;
+        }
+        let mut drawn = Drawn::new(case, all, &mut random);
+        let kept = case.problem().without(&drawn.oracle, all.to_vec());
+        let (kept, nearest) = drawn.nearest(case, kept, &mut random);
+        let targets = Sorted::new(case.targets(), &mut random);
+        let others = Sorted::new(case.sources(), &mut random);
+        let same_set = case.target == case.source;
+        let sources = if same_set { &targets } else { &others };
+        let mut held = [Vec::new(), Vec::new()];
+        let listed = Listed {
+            lists: lists_of(case, &targets, &kept, false, &mut random),
+            filters: drawn.layout(&sources.at, &nearest, &mut held),
+            same_set,
+            targets: &targets,
+            sources,
+            lattice,
+        };
+        let radius = listed.lattice.radius();
+        let stored = Stored::of(&listed.lattice, radius);
+        let now = [targets.at.as_slice(), &sources.at];
+        let way = Candidates::ListedImages as u32;
+        let found = listed.run(&library, way, stored, radius, now);
+        assert_eq!(found, expected(case, &kept), "{}", case.name);
+        cases += 1;
+        pairs = [pairs[0] + count(&kept), pairs[1] + count(all)];
+    }
+    println!("{cases} cases, {pairs:?}");
+    assert!(
+        cases > 5 && pairs[0] > 0 && pairs[0] < pairs[1],
+        "{cases}, {pairs:?}"
+    );
 }
 
 /// Takes a set to new positions, and returns those in sorted order and the displacement.
@@ -396,7 +470,7 @@ fn follow(
 
 #[test]
 fn lists_with_a_skin_serve_points_that_have_moved_and_no_others() {
-    let Some(library) = kernels::<f32>() else {
+    let Some(library) = kernels::<f32>(0) else {
         return;
     };
     let library = library.lock().unwrap_or_else(PoisonError::into_inner);
@@ -456,6 +530,7 @@ fn lists_with_a_skin_serve_points_that_have_moved_and_no_others() {
         let neighbors = wide.problem().neighbors();
         let listed = Listed {
             lists: lists_of(&wide, &sorted, &neighbors, false, &mut random),
+            filters: Filters::default(),
             same_set: true,
             targets: &sorted,
             sources: &sorted,
@@ -486,7 +561,7 @@ fn lists_with_a_skin_serve_points_that_have_moved_and_no_others() {
 
 #[test]
 fn points_that_are_no_numbers_or_far_from_their_box_count_as_infinitely_far_away() {
-    let Some(library) = kernels::<f32>() else {
+    let Some(library) = kernels::<f32>(0) else {
         return;
     };
     let library = library.lock().unwrap_or_else(PoisonError::into_inner);

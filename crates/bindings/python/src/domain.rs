@@ -6,7 +6,9 @@
 
 use crate::points;
 use nearfield::Builder;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{
+    IntoPyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods,
+};
 use pyo3::{
     exceptions::PyValueError,
     prelude::*,
@@ -171,7 +173,10 @@ pub(crate) fn box_of<'py>(
     }
     let cell = cell.as_flattened().to_vec().into_pyarray(py);
     let periodic = periodic.to_vec().into_pyarray(py);
-    Ok([cell.call_method1("reshape", ((3, 3),))?, periodic.into_any()])
+    Ok([
+        cell.call_method1("reshape", ((3, 3),))?,
+        periodic.into_any(),
+    ])
 }
 
 /// For every axis whether the domain repeats; nothing for one that was not mentioned.

@@ -24,9 +24,9 @@ const SMALL: usize = 1 << 20;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Key {
     device: Device,
-    half: bool,
-    sorted: bool,
-    threads: usize,
+    pub(crate) half: bool,
+    pub(crate) sorted: bool,
+    pub(crate) threads: usize,
 }
 
 impl Key {
@@ -138,10 +138,7 @@ impl FindPairs for Kept {
 static IDLE: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 
 /// Does work with a search of these settings.
-pub(crate) fn with_search<T>(
-    key: Key,
-    work: impl FnOnce(&mut Kept) -> PyResult<T>,
-) -> PyResult<T> {
+pub(crate) fn with_search<T>(key: Key, work: impl FnOnce(&mut Kept) -> PyResult<T>) -> PyResult<T> {
     let idle = IDLE.try_lock().ok().and_then(|mut idle| {
         let place = idle.iter().position(|kept| kept.key == key)?;
         Some(idle.remove(place))

@@ -7,6 +7,7 @@
 //! is current.
 
 mod call;
+mod chunks;
 mod device;
 mod domain;
 mod edges;
@@ -22,12 +23,15 @@ mod points;
 mod settings;
 mod skin;
 mod systems;
+mod verlet;
 
 /// The compiled part of the package `nearfield`.
 #[pyo3::pymodule]
 mod _nearfield {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::chunks::PyListChunks;
     #[pymodule_export]
     use crate::device::{
         PyDeviceArray, PyDeviceEngine, PyDeviceNeighbors, PyDevicePairs, PyDeviceSystemSearch,
@@ -47,6 +51,8 @@ mod _nearfield {
     use crate::skin::PySkinSearch;
     #[pymodule_export]
     use crate::systems::PySystemSearch;
+    #[pymodule_export]
+    use crate::verlet::PyVerletLists;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

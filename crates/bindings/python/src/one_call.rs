@@ -169,7 +169,10 @@ fn check_sets(
         ("cutoffs", filters.cutoffs.is_some()),
         ("exclusions", filters.exclusions.is_some()),
         ("molecules", filters.molecules.is_some()),
-        ("rule", !matches!(filters.rule, None | Some("uniform" | "gather"))),
+        (
+            "rule",
+            !matches!(filters.rule, None | Some("uniform" | "gather")),
+        ),
     ];
     match one_set.into_iter().find(|(_, given)| *given) {
         None => Ok(()),

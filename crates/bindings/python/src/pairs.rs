@@ -167,7 +167,11 @@ impl Wanted {
 }
 
 /// An array of rows of so many numbers.
-fn table<T: Element>(py: Python<'_>, numbers: Vec<T>, columns: usize) -> PyResult<Bound<'_, PyAny>> {
+fn table<T: Element>(
+    py: Python<'_>,
+    numbers: Vec<T>,
+    columns: usize,
+) -> PyResult<Bound<'_, PyAny>> {
     let rows = Array2::from_shape_vec((numbers.len() / columns, columns), numbers);
     let rows = rows.map_err(|odd| PyRuntimeError::new_err(odd.to_string()))?;
     Ok(rows.into_pyarray(py).into_any())

@@ -315,10 +315,7 @@ pub(crate) fn values<T: Number>(
 }
 
 /// A copy of an array of two axes, row by row.
-pub(crate) fn table<T: Number>(
-    array: &Bound<'_, PyArray2<T>>,
-    what: &str,
-) -> PyResult<Vec<T>> {
+pub(crate) fn table<T: Number>(array: &Bound<'_, PyArray2<T>>, what: &str) -> PyResult<Vec<T>> {
     let array = array.as_untyped();
     check_unmasked(array, what)?;
     let mut copy = Vec::new();

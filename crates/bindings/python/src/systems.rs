@@ -100,31 +100,40 @@ impl PySystemSearch {
 pub(crate) fn geometry<'py>(
     py: Python<'py>,
     engine: &Engine,
-    sets: [PointSetId; 2],
+    [targets, sources]: [PointSetId; 2],
     precision: Precision,
     wanted: &Wanted,
 ) -> PyResult<Bound<'py, PyTuple>> {
+    geometry_by(py, precision, wanted, |found| {
+        engine.pair_geometry(targets, sources, found)
+    })
+}
+
+/// The same of the pairs that `find` writes.
+pub(crate) fn geometry_by<'py>(
+    py: Python<'py>,
+    precision: Precision,
+    wanted: &Wanted,
+    find: impl FnOnce(&mut PairGeometry) -> Result<(), Error> + Send,
+) -> PyResult<Bound<'py, PyTuple>> {
     match (precision, wanted.index) {
-        (Precision::Single, Index::Int32) => compact::<f32, i32>(py, engine, sets, wanted),
-        (Precision::Single, Index::Uint32) => compact::<f32, u32>(py, engine, sets, wanted),
-        (Precision::Single, Index::Int64) => compact::<f32, i64>(py, engine, sets, wanted),
-        (Precision::Double, Index::Int32) => compact::<f64, i32>(py, engine, sets, wanted),
-        (Precision::Double, Index::Uint32) => compact::<f64, u32>(py, engine, sets, wanted),
-        (Precision::Double, Index::Int64) => compact::<f64, i64>(py, engine, sets, wanted),
+        (Precision::Single, Index::Int32) => compact::<f32, i32>(py, wanted, find),
+        (Precision::Single, Index::Uint32) => compact::<f32, u32>(py, wanted, find),
+        (Precision::Single, Index::Int64) => compact::<f32, i64>(py, wanted, find),
+        (Precision::Double, Index::Int32) => compact::<f64, i32>(py, wanted, find),
+        (Precision::Double, Index::Uint32) => compact::<f64, u32>(py, wanted, find),
+        (Precision::Double, Index::Int64) => compact::<f64, i64>(py, wanted, find),
     }
 }
 
 fn compact<'py, T: SystemReal + Element, I: PairIndex + Element + Copy>(
     py: Python<'py>,
-    engine: &Engine,
-    [targets, sources]: [PointSetId; 2],
     wanted: &Wanted,
+    find: impl FnOnce(&mut PairGeometry) -> Result<(), Error> + Send,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let columns = detached_or(py, || {
         let (mut found, mut pairs) = (PairGeometry::default(), SystemPairs::<T, I>::default());
-        engine
-            .pair_geometry(targets, sources, &mut found)
-            .map_err(raise)?;
+        find(&mut found).map_err(raise)?;
         let copied = pairs.copy_geometry(&found, wanted.quantities());
         copied.map_err(|error| raise(Error::from(error)))?;
         Ok(PairColumns::from(pairs))
@@ -188,11 +197,7 @@ impl Batch {
         kept: &mut impl FindPairs,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut room = Room::default();
-        let threads = if points.are_many() {
-            kept.threads()
-        } else {
-            1
-        };
+        let threads = if points.are_many() { kept.threads() } else { 1 };
         match (points.rows(&mut room, threads)?, wanted.index) {
             (Rows::Single(rows), Index::Int32) => self.run::<f32, i32>(py, rows, wanted, kept),
             (Rows::Single(rows), Index::Uint32) => self.run::<f32, u32>(py, rows, wanted, kept),
@@ -219,7 +224,8 @@ impl Batch {
                 strict: self.strict,
                 ..systems
             };
-            kept.find(&systems, wanted.quantities(), into).map_err(raise)?;
+            kept.find(&systems, wanted.quantities(), into)
+                .map_err(raise)?;
             Ok(into.take_columns())
         })?;
         let found = columns.offsets.last().copied().unwrap_or_default();

@@ -257,7 +257,7 @@ pub mod lists {
 
     pub use crate::engine::{
         batches::PairBatch,
-        chunks::{ListChunk, ListChunks},
+        chunks::{ListChunk, ListChunks, PausedChunks},
         query::QueryScratch,
         verlet::VerletLists,
     };

@@ -15,6 +15,8 @@ precision.
 of the points (NumPy, CuPy, PyTorch, JAX), also those of many systems at once; ``padded`` returns them
 in arrays of a fixed shape, and ``EdgeList`` keeps lists with a skin over many steps.
 
+``VerletLists`` keeps lists with a skin of any sets of points, with their pairs within the radius.
+
 Point sets that live on a GPU are searched by ``DeviceEngine``.
 """
 
@@ -23,10 +25,12 @@ from ._nearfield import (
     DeviceNeighbors,
     DevicePairs,
     Engine,
+    ListChunks,
     Neighbors,
     DeviceEngine,
     DeviceSystemSearch,
     SystemSearch,
+    VerletLists,
     __version__,
     edges,
     neighbors,
@@ -40,10 +44,12 @@ __all__ = [
     "Padded",
     "EdgeList",
     "Engine",
+    "ListChunks",
     "Neighbors",
     "DeviceEngine",
     "DeviceSystemSearch",
     "SystemSearch",
+    "VerletLists",
     "edges",
     "neighbors",
     "padded",

@@ -3,8 +3,8 @@
 use super::{
     array::{Memory, PyDeviceArray},
     fate::Fate,
-    given::GivenArray,
-    layout::{CUDA, Dtype},
+    given::{GivenArray, is_on_gpu},
+    layout::Dtype,
     search::{Found, Input, Numbers, SharedSystems, started},
     stream::{Current, KeptStream, Order, StreamNumber},
 };
@@ -174,12 +174,7 @@ impl PyDeviceSystemSearch {
         what: &'static str,
         each: usize,
     ) -> PyResult<Numbers> {
-        let on_host = given.getattr_opt("__cuda_array_interface__")?.is_none()
-            && match given.getattr_opt("__dlpack_device__")? {
-                Some(device) => device.call0()?.extract::<(i64, i64)>()?.0 != CUDA,
-                None => true,
-            };
-        if on_host {
+        if !is_on_gpu(given)? {
             return Ok(Numbers::Host(table(given, what, "float64", each)?));
         }
         let array = GivenArray::of(given, what, self.gpu, self.stream)?;

@@ -103,8 +103,7 @@ impl<T: SystemReal> Candidates<T> {
             }
             for image in images {
                 let known = self.table[begin..].binary_search_by_key(image, |(image, _)| *image);
-                self.images
-                    .push((begin + known.unwrap_or_default()) as u32);
+                self.images.push((begin + known.unwrap_or_default()) as u32);
             }
         }
         let columns = found.take_columns();
@@ -207,7 +206,9 @@ impl CpuBackend {
         if let Some(last) = pairs.offsets.last_mut() {
             *last = all as u64;
         }
-        let sizes = parts.iter().map(|part| (part.points.len(), part.hits.len()));
+        let sizes = parts
+            .iter()
+            .map(|part| (part.points.len(), part.hits.len()));
         let places = pairs.places_of(sizes);
         let mut before = 0;
         let mut jobs = nearfield_grid::memory::with_room(parts.len(), WHAT)?;
@@ -266,7 +267,9 @@ impl Part {
         self.hits.clear();
         make_room(&mut self.hits, candidates, WHAT)?;
         self.hits.resize(candidates, 0);
-        let first = systems.offsets.partition_point(|&begin| begin as usize <= start);
+        let first = systems
+            .offsets
+            .partition_point(|&begin| begin as usize <= start);
         let (mut point, mut found) = (start, 0);
         for system in first.saturating_sub(1)..systems.len() {
             let last = systems.range(system).end.min(end);
@@ -343,7 +346,9 @@ impl<T: SystemReal, I: PairIndex> Task for Write<'_, T, I> {
             let entries = begin..begin + *length as usize;
             *length = self.before + begin as u64;
             begin = entries.end;
-            let hits = self.part.hits[entries.clone()].iter().map(|&hit| hit as usize);
+            let hits = self.part.hits[entries.clone()]
+                .iter()
+                .map(|&hit| hit as usize);
             let from = self.positions[point];
             let of_pair = |hit| lists.displacement(self.positions, from, hit);
             if self.wanted.targets {

@@ -294,11 +294,7 @@ impl<T: SystemReal> Systems<'_, T> {
         let periodic = of(self.periodic, system).unwrap_or_default();
         let radius = of(self.radii, system).unwrap_or(f64::NAN);
         let radius = T::radius(radius).map_err(refuse)?;
-        let radius = if self.strict {
-            radius.strict()
-        } else {
-            radius
-        };
+        let radius = if self.strict { radius.strict() } else { radius };
         let cell = of(self.cells, system).filter(|_| periodic != [false; 3]);
         let domain = match cell {
             None => Domain::OPEN,

@@ -167,7 +167,13 @@ fn lists_with_a_skin_find_the_pairs_of_a_search<T: Precise + SystemReal>() {
         offsets.push(positions.len() as i64);
     }
     let radii = [1.0, 1.2, 1.0, 1.3, 2.0];
-    let periodic = [[true; 3], [true, false, true], [false; 3], [true; 3], [true; 3]];
+    let periodic = [
+        [true; 3],
+        [true, false, true],
+        [false; 3],
+        [true; 3],
+        [true; 3],
+    ];
     let settings = || {
         let settings = SystemSearch::builder().threads(2);
         settings.list_order(ListOrder::Ascending)
@@ -182,8 +188,11 @@ fn lists_with_a_skin_find_the_pairs_of_a_search<T: Precise + SystemReal>() {
             strict: step > 5,
             ..systems
         };
-        kept.neighbors(&systems, Quantities::ALL, &mut found).unwrap();
-        fresh.neighbors(&systems, Quantities::ALL, &mut expected).unwrap();
+        kept.neighbors(&systems, Quantities::ALL, &mut found)
+            .unwrap();
+        fresh
+            .neighbors(&systems, Quantities::ALL, &mut expected)
+            .unwrap();
         assert!(found.len() > 1000);
         assert!(found.offsets() == expected.offsets() && found.targets() == expected.targets());
         assert!(found.sources() == expected.sources() && found.images() == expected.images());

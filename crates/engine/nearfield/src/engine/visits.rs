@@ -7,7 +7,7 @@
 //! one query.
 
 use crate::{
-    Engine, Error, ErrorKind, Pair, PointSetId, RadiusRule,
+    Engine, Error, ErrorKind, Pair, PointSetId,
     backend::{AttachedDevice, Fault, JobKind, rows::QueryTo, support::Feature},
     engine::jobs::{Assigned, job},
     lists::{NeighborPair, PairGeometry},
@@ -34,8 +34,7 @@ impl Engine {
     ///
     /// A GPU finds the neighbours if the engine was asked for one alone: it starts some twenty
     /// kernels for a point, where the CPU backend takes a microsecond. An engine that shares its
-    /// jobs leaves this to the CPU pool. A GPU refuses visits with filters or radii of single
-    /// points.
+    /// jobs leaves this to the CPU pool. A GPU refuses visits with filters.
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::UnknownPoint`], [`ErrorKind::NoRadii`] and
@@ -60,7 +59,7 @@ impl Engine {
         let filtered = self
             .filter_feature(pair.map(|slot| slot as usize))
             .is_some();
-        let feature = if filtered || self.settings.rule != RadiusRule::Uniform {
+        let feature = if filtered {
             Feature::FilteredVisits
         } else {
             Feature::EachNeighbor
@@ -77,11 +76,8 @@ impl Engine {
             }
         }
         let of = self.pair_of_sets(targets, sources)?;
-        let places = self.sets[targets.slot()].places(of.targets);
-        let places = places.map_err(|source| ErrorKind::Positions {
-            set: targets,
-            source,
-        })?;
+        let (set, rule) = (&self.sets[targets.slot()], self.settings.rule);
+        let places = set.searched_places(rule, &self.backend)?;
         let place = places.order()[point] as usize;
         Ok(of.for_each_neighbor(place, |source, _, pair| visit(source, pair))?)
     }
@@ -99,11 +95,17 @@ impl Engine {
             return Ok(Err(Fault::Behind));
         };
         let position = &positions.as_chunks::<3>().0[point..=point];
+        let (set, rule) = (&self.sets[targets.slot()], self.settings.rule);
+        let radii = match rule.needs_targets() {
+            true => Some(set.given_radii(targets, rule)?),
+            false => None,
+        };
+        let own = radii.and_then(|radii| radii.get(point..=point));
         // Another thread that visits meanwhile makes memory of its own.
         let kept = || self.visited.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found: PairGeometry = std::mem::take(&mut *kept());
         let to = QueryTo::Geometry(&mut found);
-        let asked = self.query_on_device(device, position.into(), sources, to);
+        let asked = self.query_on_device(device, (position.into(), own), sources, to);
         if let Ok(Ok(())) = asked {
             let is_itself = |pair: &NeighborPair| {
                 targets == sources && pair.index as usize == point && pair.image == [0; 3]

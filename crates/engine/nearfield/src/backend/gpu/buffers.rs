@@ -3,8 +3,8 @@
 //! Page-locking memory takes about half a millisecond a mebibyte, longer than most of these jobs.
 
 use nearfield_gpu::{
-    self as gpu, DeviceLists, DeviceNearest, DevicePoints, GpuBackend, HostBuffer, HostPairs,
-    HostRows,
+    self as gpu, DeviceLists, DeviceNearest, DevicePointData, DevicePoints, GpuBackend, HostBuffer,
+    HostPairs, HostRows,
 };
 
 /// Free positions on the device, and the memory they go through.
@@ -16,6 +16,8 @@ pub(super) struct Queries {
     pub(super) lists: DeviceLists,
     /// Their nearest pairs, where only these are kept.
     pub(super) nearest: DeviceNearest,
+    /// Their radii, where these count.
+    pub(super) data: DevicePointData,
 }
 
 impl Queries {
@@ -24,6 +26,7 @@ impl Queries {
         self.points.as_ref().map_or(0, DevicePoints::bytes)
             + self.lists.bytes()
             + self.nearest.bytes()
+            + self.data.bytes()
     }
 }
 

@@ -1,5 +1,5 @@
-// The kernels of stored.cu and slots.cu on the host, with a pair kernel that tells every pair and
-// every channel from all others.
+// The kernels of stored.cu, slots.cu and point_data.cu on the host, those of the first with a pair
+// kernel that tells every pair and every channel from all others.
 #include "block.hpp"
 
 using std::ceil;
@@ -66,6 +66,7 @@ namespace warps {
 #undef stored
 }
 #include "../cuda/slots.cu"
+#include "../cuda/point_data.cu"
 
 namespace {
 
@@ -107,4 +108,13 @@ extern "C" void run_slots(const float4* at, u32 count, u32* places, const u32* e
 extern "C" void run_follow(const Following* set, const Lattice* in_box, float* back) {
     launch(set->count, [=] { follow_points(*set, *in_box); });
     launch(set->count, [=] { positions_of_points(set->now, set->count, back); });
+}
+
+// Data of points from the device.
+extern "C" void run_radii(const float* from, u32 count, float least, float most, float* to, u64* refused) {
+    launch(count, [=] { take_radii(from, count, least, most, to, refused); });
+}
+
+extern "C" void run_numbers(const u32* from, u32 wide, u32 count, u32 most, u32* to, u64* refused) {
+    launch(count, [=] { take_numbers(from, wide, count, most, to, refused); });
 }

@@ -69,8 +69,9 @@ inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline float __saturatef(float x) { return x > 0.0f ? min(x, 1.0f) : 0.0f; }
 
 // Threads run in turn.
-inline unsigned atomicAdd(unsigned* to, unsigned number) {
-    const unsigned before = *to;
+template <class Number>
+Number atomicAdd(Number* to, Number number) {
+    const Number before = *to;
     *to += number;
     return before;
 }
@@ -79,8 +80,9 @@ inline unsigned atomicMin(unsigned* at, unsigned value) {
     *at = min(before, value);
     return before;
 }
-inline unsigned atomicMax(unsigned* at, unsigned value) {
-    const unsigned before = *at;
-    *at = max(before, value);
+template <class Number>
+Number atomicMax(Number* at, Number value) {
+    const Number before = *at;
+    *at = before > value ? before : value;
     return before;
 }

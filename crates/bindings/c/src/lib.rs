@@ -14,6 +14,7 @@
 mod args;
 mod batches;
 mod call;
+mod chunks;
 mod device;
 mod engine;
 mod filters;
@@ -25,8 +26,10 @@ mod pairs;
 mod query;
 mod status;
 mod trace;
+mod verlet;
 
 pub use batches::*;
+pub use chunks::*;
 pub use device::*;
 pub use engine::*;
 pub use filters::*;
@@ -37,3 +40,4 @@ pub use pairs::*;
 pub use query::*;
 pub use status::*;
 pub use trace::*;
+pub use verlet::*;

@@ -213,23 +213,34 @@ pub extern "C" fn nf_pair_geometry(
     pairs: *mut NfPairs,
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
-        none_after_an_error(pairs, || {
-            let wanted = self::quantities(quantities)?;
+        geometry_into(pairs, quantities, |geometry| {
             let sets = [engine.point_set(targets)?, engine.point_set(sources)?];
-            PAIRS.get(pairs as usize)?.write(|pairs| {
-                engine.pair_geometry(sets[0], sets[1], &mut pairs.geometry)?;
-                let copied = match pairs.geometry.arrays() {
-                    PairArrays::Single { .. } => {
-                        pairs.precision = Precision::Single;
-                        pairs.single.copy_geometry(&pairs.geometry, wanted)
-                    }
-                    PairArrays::Double { .. } => {
-                        pairs.precision = Precision::Double;
-                        pairs.double.copy_geometry(&pairs.geometry, wanted)
-                    }
-                };
-                Ok(copied.map_err(nearfield::Error::from)?)
-            })
+            engine.pair_geometry(sets[0], sets[1], geometry)
+        })
+    })
+}
+
+/// Fills pairs with the quantities that are wanted of the geometry that `find` writes.
+pub(crate) fn geometry_into(
+    pairs: *mut NfPairs,
+    quantities: u32,
+    find: impl FnOnce(&mut PairGeometry) -> Result<(), nearfield::Error>,
+) -> Result<(), Failure> {
+    none_after_an_error(pairs, || {
+        let wanted = self::quantities(quantities)?;
+        PAIRS.get(pairs as usize)?.write(|pairs| {
+            find(&mut pairs.geometry)?;
+            let copied = match pairs.geometry.arrays() {
+                PairArrays::Single { .. } => {
+                    pairs.precision = Precision::Single;
+                    pairs.single.copy_geometry(&pairs.geometry, wanted)
+                }
+                PairArrays::Double { .. } => {
+                    pairs.precision = Precision::Double;
+                    pairs.double.copy_geometry(&pairs.geometry, wanted)
+                }
+            };
+            Ok(copied.map_err(nearfield::Error::from)?)
         })
     })
 }

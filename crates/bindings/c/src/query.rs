@@ -1,4 +1,4 @@
-//! Neighbours of positions that are not points of any set.
+//! Neighbours of positions that are not points of any set, and of a few points of a set.
 
 use crate::{
     args::{self, Array, Coordinate},
@@ -77,6 +77,33 @@ pub unsafe extern "C" fn nf_query_radii_f32(
     unsafe { find(engine, positions, points, stride, radii, sources, query) }
 }
 
+/// Finds the neighbours in a set of some points of another, or of the same, given by their indices
+/// in any order: the lists of the query are theirs, one per index. Lists are full; the engine's
+/// filters hold, but nf_set_targets() does not matter.
+///
+/// # Safety
+/// `points` points to `point_count` indices, `query` to a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_query_points(
+    engine: *const NfEngine,
+    targets: u32,
+    sources: u32,
+    points: *const u32,
+    point_count: usize,
+    query: *mut *mut NfQuery,
+) -> NfStatus {
+    call::read(&ENGINES, engine as usize, |engine, _| {
+        args::place(query, "the place for the query")?;
+        let points = Array::new(points, point_count, "points");
+        // SAFETY: the caller guarantees that they are there.
+        let points = unsafe { points.read()? };
+        let sets = [engine.point_set(targets)?, engine.point_set(sources)?];
+        let name = QUERIES.insert(engine.neighbors_of(sets[0], sets[1], points)?);
+        // SAFETY: the caller guarantees that `query` is null or points to a writable value.
+        unsafe { args::put(query, "the place for the query", name as *mut NfQuery) }
+    })
+}
+
 unsafe fn find<T: Coordinate>(
     engine: *const NfEngine,
     data: *const T,
@@ -104,7 +131,7 @@ unsafe fn find<T: Coordinate>(
     })
 }
 
-/// The lists of a query, one per position; nothing is copied.
+/// The lists of a query, one per position or index; nothing is copied.
 ///
 /// # Safety
 /// `lists` points to a structure.

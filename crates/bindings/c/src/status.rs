@@ -81,20 +81,22 @@ impl From<nearfield::Error> for Failure {
             }
             ErrorKind::UnknownPoint { .. } => NfStatus::UnknownPoint,
             ErrorKind::NoLists { .. } => NfStatus::NoLists,
+            ErrorKind::NeedsRefresh { .. } => NfStatus::OutOfDate,
             ErrorKind::MemoryLimit { .. } | ErrorKind::ListTooLong { .. } => NfStatus::MemoryLimit,
             ErrorKind::DeviceUnavailable { .. } => NfStatus::Device,
             ErrorKind::Gpu(_) | ErrorKind::OnDevice { .. } => NfStatus::Gpu,
             _ => NfStatus::BadArgument,
         };
         let text = match error.kind() {
-            // In the words of this interface, which has no lists in chunks.
+            // In the words of this interface.
             ErrorKind::MemoryLimit {
                 what,
                 needed,
                 limit,
             } => format!(
                 "{what} would take {needed} bytes, but the memory limit is {limit}: raise it, or \
-                 take the neighbours in batches with nf_for_each_batch"
+                 take the neighbours in chunks with nf_chunks_new or in batches with \
+                 nf_for_each_batch"
             ),
             _ => error.to_string(),
         };

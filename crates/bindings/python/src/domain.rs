@@ -4,8 +4,11 @@
 //! mistake. So nothing is guessed: `cell` needs `pbc`, a periodic axis needs a length, and points
 //! with two coordinates have no images along z.
 
+use crate::points;
 use nearfield::Builder;
-use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{
+    IntoPyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods,
+};
 use pyo3::{
     exceptions::PyValueError,
     prelude::*,
@@ -61,11 +64,13 @@ impl DomainArgs<'_, '_> {
             }
             (None, None) => return Ok(Domain::default()),
         };
-        let of_ase = given.getattr("ase_objtype").is_ok_and(|of| {
-            let of = of.extract::<String>();
-            of.is_ok_and(|of| of == "cell")
-        });
-        if pbc.is_none() && (name == "cell" || of_ase) {
+        let of_ase = || {
+            given.getattr("ase_objtype").is_ok_and(|of| {
+                let of = of.extract::<String>();
+                of.is_ok_and(|of| of == "cell")
+            })
+        };
+        if pbc.is_none() && (name == "cell" || of_ase()) {
             return refused(
                 "a cell does not say where it repeats: give cell=atoms.cell together with \
                  pbc=atoms.pbc, or pbc=True for every axis",
@@ -108,6 +113,24 @@ impl Domain {
         }
     }
 
+    /// Three vectors, and where the domain repeats; vectors of open axes are 0.
+    pub(crate) fn cell(self) -> ([[f64; 3]; 3], [bool; 3]) {
+        let vectors: [Option<[f64; 3]>; 3] = match self.axes {
+            Axes::Vectors(vectors) => vectors,
+            Axes::Lengths(lengths) => std::array::from_fn(|axis| {
+                let mut vector = [0.0; 3];
+                lengths[axis].map(|length| {
+                    vector[axis] = length;
+                    vector
+                })
+            }),
+        };
+        (
+            vectors.map(Option::unwrap_or_default),
+            vectors.map(|vector| vector.is_some()),
+        )
+    }
+
     pub(crate) fn axes(self) -> Axes {
         self.axes
     }
@@ -133,6 +156,29 @@ impl Domain {
     }
 }
 
+/// A box as its three vectors, of shape (3, 3), and whether it repeats along each, for the module
+/// `_edges`; nothing where no axis repeats.
+#[pyfunction(name = "_box")]
+pub(crate) fn box_of<'py>(
+    py: Python<'py>,
+    r#box: Option<&Bound<'py, PyAny>>,
+    cell: Option<&Bound<'py, PyAny>>,
+    pbc: Option<&Bound<'py, PyAny>>,
+) -> PyResult<[Bound<'py, PyAny>; 2]> {
+    let domain = DomainArgs { r#box, cell, pbc }.read()?;
+    domain.suits(false)?;
+    let (cell, periodic) = domain.cell();
+    if periodic == [false; 3] {
+        return Ok([py.None().into_bound(py), py.None().into_bound(py)]);
+    }
+    let cell = cell.as_flattened().to_vec().into_pyarray(py);
+    let periodic = periodic.to_vec().into_pyarray(py);
+    Ok([
+        cell.call_method1("reshape", ((3, 3),))?,
+        periodic.into_any(),
+    ])
+}
+
 /// For every axis whether the domain repeats; nothing for one that was not mentioned.
 #[derive(Clone, Copy)]
 struct Pbc([Option<bool>; 3]);
@@ -145,6 +191,14 @@ impl Pbc {
                 "pbc must be True, False, or one of them for every axis, not {given}"
             ))
         };
+        if given.cast::<PyArray1<bool>>().is_ok() {
+            let flags = points::values::<bool>(given, 1, "pbc")?;
+            match *flags {
+                [x, y, z] => return Ok(Self([Some(x), Some(y), Some(z)])),
+                [x, y] => return Ok(Self([Some(x), Some(y), None])),
+                _ => return Err(wrong()),
+            }
+        }
         if let Some(all) = truth(given) {
             return Ok(Self([Some(all); 3]));
         }
@@ -221,11 +275,17 @@ fn numbers(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Numbers> {
              for points with two coordinates two lengths, or two vectors of two numbers"
         ))
     };
+    if let Some(vectors) = vectors_of(given, name)? {
+        return Ok(vectors);
+    }
     let list = if given.hasattr("__array__")? {
         let array = given
             .py()
             .import("numpy")?
             .call_method1("asarray", (given,))?;
+        if let Some(vectors) = vectors_of(&array, name)? {
+            return Ok(vectors);
+        }
         let array = array.cast::<PyUntypedArray>().map_err(|_| wrong())?;
         match array.dtype().kind() {
             b'b' => return Err(booleans(name)),
@@ -260,6 +320,18 @@ fn numbers(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Numbers> {
             Ok(Numbers::Vectors(vectors))
         }
         _ => Err(wrong()),
+    }
+}
+
+/// The vectors of an array of `f64`, as most programs give them: read at once, which is faster.
+fn vectors_of(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Numbers>> {
+    match given.cast::<PyArray2<f64>>() {
+        Ok(array) if matches!(*array.shape(), [2, 2] | [3, 3]) => {
+            let numbers = points::table(array, name)?;
+            let rows = numbers.chunks(array.shape()[1]).map(<[f64]>::to_vec);
+            Ok(Some(Numbers::Vectors(rows.collect())))
+        }
+        _ => Ok(None),
     }
 }
 

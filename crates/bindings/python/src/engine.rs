@@ -2,6 +2,7 @@
 
 use crate::{
     call::{detached, detached_or, guarded, read, write},
+    chunks::PyListChunks,
     domain::{Domain, DomainArgs},
     errors::{raise, set_named},
     filters::{self, Targets},
@@ -21,7 +22,10 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::{exceptions::PyValueError, ffi, prelude::*, types::PyTuple};
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError, RwLock},
+    sync::{
+        Mutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// Number of handed-out lists that are remembered, to use their memory again once no array refers
@@ -74,13 +78,15 @@ pub(crate) struct PyEngine {
     threads: usize,
     precision: Precision,
     domain: Domain,
-    state: RwLock<State>,
+    pub(crate) state: RwLock<State>,
     held: Mutex<Held>,
+    /// Counts what may have changed points, radius or filters.
+    changes: AtomicU64,
 }
 
 /// State that calls which change an engine hold exclusively.
-struct State {
-    engine: Engine,
+pub(crate) struct State {
+    pub(crate) engine: Engine,
     /// By set, whether its points were given with two coordinates.
     flat: HashMap<usize, bool>,
     /// Where points are copied to.
@@ -146,6 +152,7 @@ impl PyEngine {
             domain,
             state: RwLock::new(state),
             held: Mutex::default(),
+            changes: AtomicU64::new(0),
         })
     }
 
@@ -166,6 +173,7 @@ impl PyEngine {
     fn add_points(&self, py: Python<'_>, points: &Bound<'_, PyAny>) -> PyResult<usize> {
         let points = self.given(points)?;
         write(&self.state, |state| {
+            self.changes.fetch_add(1, Ordering::Relaxed);
             let State { engine, flat, room } = state;
             let positions = points.copied(room, self.threads)?;
             let (added, handled) = detached(py, || engine.add_point_set(positions).map_err(raise));
@@ -186,6 +194,7 @@ impl PyEngine {
     fn update(&self, py: Python<'_>, set: usize, points: &Bound<'_, PyAny>) -> PyResult<()> {
         let points = self.given(points)?;
         write(&self.state, |state| {
+            self.changes.fetch_add(1, Ordering::Relaxed);
             let State { engine, flat, room } = state;
             let positions = points.copied(room, self.threads)?;
             let id = set_named(set, |set| engine.point_set(set))?;
@@ -392,12 +401,12 @@ impl PyEngine {
 
     /// All pairs of points of one set with neighbours in another, by default in the set itself,
     /// with their geometry: a tuple with an array for every letter of quantities, in the order of
-    /// the letters, as SystemSearch.neighbors() describes them; "i" and "j" are numbers of points
-    /// in their sets. They are found anew by every call. Pairs are in the order of i, those of a
-    /// point in the order of lists.
+    /// the letters, as edges() describes them; "i" and "j" are numbers of points in their sets.
+    /// They are found anew by every call. Pairs are in the order of i, those of a point in the
+    /// order of lists.
     ///
-    /// >>> i, j, D = engine.pair_geometry("ijD", index="int64")
-    #[pyo3(signature = (quantities=None, targets=0, sources=None, *, index="int32"))]
+    /// >>> i, j, D = engine.pair_geometry("ijD")
+    #[pyo3(signature = (quantities=None, targets=0, sources=None, *, index="int64"))]
     fn pair_geometry<'py>(
         &self,
         py: Python<'py>,
@@ -438,6 +447,49 @@ impl PyEngine {
             Ok(scratch.into_lists())
         })?;
         Ok(PyNeighbors { lists })
+    }
+
+    /// The neighbours of some points of one set in another, by default in the set itself: their
+    /// numbers in any order; list k is that of points[k]. Lists are full. All of the engine's
+    /// filters hold, but set_targets() does not matter. For most points of a set neighbors() is
+    /// faster.
+    ///
+    /// >>> near = engine.neighbors_of([3, 7])
+    #[pyo3(signature = (points, targets=0, sources=None))]
+    fn neighbors_of(
+        &self,
+        py: Python<'_>,
+        points: &Bound<'_, PyAny>,
+        targets: usize,
+        sources: Option<usize>,
+    ) -> PyResult<PyNeighbors> {
+        let points = whole_numbers(points, "points", 1)?;
+        let (t, s) = (self.set(targets)?, self.set(sources.unwrap_or(targets))?);
+        let lists = self.work(py, |engine| {
+            engine.neighbors_of(t, s, &points).map_err(raise)
+        })?;
+        Ok(PyNeighbors { lists })
+    }
+
+    /// The lists of neighbors() in chunks of at most `memory` bytes, by default memory_limit, for
+    /// sets whose lists do not fit into memory: an iterator of the numbers of some points, shape
+    /// (n,), uint32, and their Neighbors; list k of these is that of points[k]. Every point comes
+    /// once, near each other in space. Neighbours are counted first; nothing is kept in the engine.
+    /// RuntimeError if the engine is changed meanwhile.
+    ///
+    /// >>> for points, lists in engine.chunks(memory=1 << 30):
+    /// ...     numpy.save(name(points), lists.csr()[1])
+    #[pyo3(signature = (targets=0, sources=None, *, memory=None))]
+    fn chunks(
+        this: &Bound<'_, Self>,
+        targets: usize,
+        sources: Option<usize>,
+        memory: Option<u64>,
+    ) -> PyResult<PyListChunks> {
+        let engine = this.get();
+        let sources = sources.unwrap_or(targets);
+        let sets = [engine.set(targets)?, engine.set(sources)?];
+        PyListChunks::begin(this.py(), this, sets, memory)
     }
 
     /// Number of neighbours of every point of one set in another, by default in the set itself,
@@ -568,10 +620,16 @@ impl PyEngine {
         work: impl FnOnce(&mut State) -> Result<T, nearfield::Error> + Send,
     ) -> PyResult<T> {
         write(&self.state, |state| {
+            self.changes.fetch_add(1, Ordering::Relaxed);
             let (done, handled) = detached(py, || work(state).map_err(raise));
             self.retire(which);
             handled.and(done)
         })
+    }
+
+    /// Number of changes of points, radius and filters so far, failed ones included.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {

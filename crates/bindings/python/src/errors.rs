@@ -27,14 +27,15 @@ pub(crate) fn raise(error: Error) -> PyErr {
     let text = error.to_string();
     match error.kind() {
         _ if error.is_out_of_memory() => PyMemoryError::new_err(text),
-        // In the words of this interface, which has no lists in chunks.
+        // In the words of this interface.
         ErrorKind::MemoryLimit {
             what,
             needed,
             limit,
         } => PyMemoryError::new_err(format!(
             "{what} would take {needed} bytes, but memory_limit is {limit}: raise it, ask for some \
-             positions at a time by query(), or do without lists (count_neighbors(), sph_density())"
+             at a time (chunks(), neighbors_of(), query()), or do without lists (count_neighbors(), \
+             sph_density())"
         )),
         // In the words of this interface too, in which a type is not a precision.
         ErrorKind::Positions { source, .. } | ErrorKind::Query(source)
@@ -51,7 +52,10 @@ pub(crate) fn raise(error: Error) -> PyErr {
         | ErrorKind::UnknownPoint { .. } => PyIndexError::new_err(text),
         // Found on the device, but passed by the caller.
         ErrorKind::OnDevice { source, .. }
-            if matches!(source.kind(), GpuErrorKind::NotFinite { .. }) =>
+            if matches!(
+                source.kind(),
+                GpuErrorKind::NotFinite { .. } | GpuErrorKind::PointNumbers { .. }
+            ) =>
         {
             PyValueError::new_err(text)
         }

@@ -7,18 +7,23 @@
 //! is current.
 
 mod call;
+mod chunks;
 mod device;
 mod domain;
+mod edges;
 mod engine;
 mod errors;
 mod filters;
+mod kept;
 mod lists;
 mod neighbors;
 mod one_call;
 mod pairs;
 mod points;
 mod settings;
+mod skin;
 mod systems;
+mod verlet;
 
 /// The compiled part of the package `nearfield`.
 #[pyo3::pymodule]
@@ -26,10 +31,16 @@ mod _nearfield {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use crate::chunks::PyListChunks;
+    #[pymodule_export]
     use crate::device::{
         PyDeviceArray, PyDeviceEngine, PyDeviceNeighbors, PyDevicePairs, PyDeviceSystemSearch,
         check_apart, check_points,
     };
+    #[pymodule_export]
+    use crate::domain::box_of;
+    #[pymodule_export]
+    use crate::edges::edges;
     #[pymodule_export]
     use crate::engine::PyEngine;
     #[pymodule_export]
@@ -37,7 +48,11 @@ mod _nearfield {
     #[pymodule_export]
     use crate::one_call::neighbors;
     #[pymodule_export]
-    use crate::systems::{PySystemSearch, edges};
+    use crate::skin::PySkinSearch;
+    #[pymodule_export]
+    use crate::systems::PySystemSearch;
+    #[pymodule_export]
+    use crate::verlet::PyVerletLists;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,4 +1,5 @@
-//! The one call that makes an engine, asks it and drops it.
+//! The one call that makes an engine, asks it and drops it: lists of [`neighbors`], and pairs of
+//! [`edges`](crate::edges) with filters, another set or two coordinates.
 
 use crate::{
     call::{detached_or, guarded},
@@ -9,8 +10,178 @@ use crate::{
     points::{Points, Room, field},
     settings::{Settings, rule_named},
 };
-use nearfield::{NeighborLists, RadiusRule};
-use pyo3::prelude::*;
+use nearfield::{Engine, NeighborLists, PointSetId, Precision, RadiusRule};
+use pyo3::{exceptions::PyValueError, prelude::*};
+
+/// An argument that may be missing.
+type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
+/// Keywords of a call, as Python gives them.
+pub(crate) struct Keywords<'a, 'py> {
+    pub(crate) radius: f64,
+    pub(crate) domain: DomainArgs<'a, 'py>,
+    pub(crate) device: &'a str,
+    pub(crate) half: bool,
+    pub(crate) sorted: bool,
+    pub(crate) strict: bool,
+    pub(crate) filters: FilterKeywords<'a, 'py>,
+    pub(crate) threads: usize,
+}
+
+/// Those that leave out pairs within the radius.
+pub(crate) struct FilterKeywords<'a, 'py> {
+    pub(crate) radii: Given<'a, 'py>,
+    pub(crate) rule: Option<&'a str>,
+    pub(crate) types: Given<'a, 'py>,
+    pub(crate) cutoffs: Given<'a, 'py>,
+    pub(crate) exclusions: Given<'a, 'py>,
+    pub(crate) molecules: Given<'a, 'py>,
+    pub(crate) targets: Given<'a, 'py>,
+    pub(crate) k: Option<i64>,
+}
+
+impl FilterKeywords<'_, '_> {
+    /// The name of one that was given; the first of those that only sets of one kind know.
+    pub(crate) fn any(&self) -> Option<&'static str> {
+        let given = [
+            ("radii", self.radii.is_some()),
+            ("rule", self.rule.is_some()),
+            ("types", self.types.is_some()),
+            ("cutoffs", self.cutoffs.is_some()),
+            ("exclusions", self.exclusions.is_some()),
+            ("molecules", self.molecules.is_some()),
+            ("targets", self.targets.is_some()),
+            ("k", self.k.is_some()),
+        ];
+        given
+            .into_iter()
+            .find_map(|(name, given)| given.then_some(name))
+    }
+}
+
+/// A search, all of whose arguments were read, but for the coordinates.
+pub(crate) struct OneCall<'a, 'py> {
+    points: Points<'py>,
+    /// What they are searched in, if not themselves.
+    other: Option<Points<'py>>,
+    radii: Option<Vec<f32>>,
+    filters: FilterData,
+    settings: Settings<'a>,
+}
+
+impl<'a, 'py> OneCall<'a, 'py> {
+    pub(crate) fn of(
+        points: Points<'py>,
+        other: Option<Points<'py>>,
+        given: Keywords<'a, 'py>,
+    ) -> PyResult<Self> {
+        let of = given.filters;
+        if let Some(other) = &other {
+            check_sets(&points, other, given.half, &of)?;
+        }
+        let rule = match (of.rule, &of.radii) {
+            (Some(rule), _) => rule_named(rule)?,
+            // The points of another set have no radii.
+            (None, Some(_)) if other.is_some() => RadiusRule::Gather,
+            (None, Some(_)) => RadiusRule::Symmetric,
+            (None, None) => RadiusRule::Uniform,
+        };
+        let radii = of
+            .radii
+            .map(|radii| field(radii, 1, "radii", points.precision()))
+            .transpose()?;
+        let filters = FilterData::of(of.types, of.exclusions, of.molecules, of.targets)?;
+        let domain = given.domain.read()?;
+        domain.suits(points.are_flat())?;
+        let settings = Settings {
+            radius: given.radius,
+            domain,
+            device: given.device,
+            precision: points.precision(),
+            half: given.half,
+            sorted: given.sorted,
+            strict: given.strict,
+            rule,
+            cutoffs: of.cutoffs.map(filters::cutoffs).transpose()?,
+            k: of.k.map(filters::nearest).transpose()?,
+            threads: given.threads,
+            memory_limit: None,
+        };
+        Ok(Self {
+            points,
+            other,
+            radii,
+            filters,
+            settings,
+        })
+    }
+
+    /// The precision of the search.
+    pub(crate) fn precision(&self) -> Precision {
+        self.settings.precision
+    }
+
+    /// An engine that has the points; which set searches in which.
+    pub(crate) fn engine(&self, py: Python<'_>) -> PyResult<(Engine, [PointSetId; 2])> {
+        let mut engine = self.settings.build()?;
+        let threads = if self.points.are_many() {
+            engine.report().threads
+        } else {
+            1
+        };
+        let (mut room, mut second) = (Room::default(), Room::default());
+        let positions = self.points.copied(&mut room, threads)?;
+        let other = (self.other.as_ref())
+            .map(|other| other.copied(&mut second, threads))
+            .transpose()?;
+        let (radii, filters) = (&self.radii, &self.filters);
+        let sets = detached_or(py, || {
+            let set = engine.add_point_set(positions).map_err(raise)?;
+            if let Some(radii) = radii {
+                engine.set_radii(set, radii).map_err(raise)?;
+            }
+            filters.give(&mut engine, set).map_err(raise)?;
+            let sources = match other {
+                Some(other) => engine.add_point_set(other).map_err(raise)?,
+                None => set,
+            };
+            Ok([set, sources])
+        })?;
+        Ok((engine, sets))
+    }
+}
+
+/// Refuses what two sets cannot have.
+fn check_sets(
+    points: &Points<'_>,
+    other: &Points<'_>,
+    half: bool,
+    filters: &FilterKeywords<'_, '_>,
+) -> PyResult<()> {
+    if points.precision() != other.precision() || points.are_flat() != other.are_flat() {
+        return Err(PyValueError::new_err(
+            "points and other must have the same type and the same number of coordinates",
+        ));
+    }
+    let one_set = [
+        ("half", half),
+        ("types", filters.types.is_some()),
+        ("cutoffs", filters.cutoffs.is_some()),
+        ("exclusions", filters.exclusions.is_some()),
+        ("molecules", filters.molecules.is_some()),
+        (
+            "rule",
+            !matches!(filters.rule, None | Some("uniform" | "gather")),
+        ),
+    ];
+    match one_set.into_iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((name, _)) => Err(PyValueError::new_err(format!(
+            "{name}= concerns points of one set: with other= there are radii by the rule \
+             \"gather\", targets and k; an Engine has the others for every set"
+        ))),
+    }
+}
 
 /// The neighbours of every point within a radius.
 ///
@@ -55,46 +226,30 @@ pub(crate) fn neighbors(
     k: Option<i64>,
     threads: usize,
 ) -> PyResult<PyNeighbors> {
-    let points = Points::of(points, None)?;
-    let rule = match (rule, &radii) {
-        (Some(rule), _) => rule_named(rule)?,
-        (None, Some(_)) => RadiusRule::Symmetric,
-        (None, None) => RadiusRule::Uniform,
+    let filters = FilterKeywords {
+        radii,
+        rule,
+        types,
+        cutoffs,
+        exclusions,
+        molecules,
+        targets,
+        k,
     };
-    let radii = radii
-        .map(|radii| field(radii, 1, "radii", points.precision()))
-        .transpose()?;
-    let filters = FilterData::of(types, exclusions, molecules, targets)?;
-    let domain = DomainArgs { r#box, cell, pbc }.read()?;
-    domain.suits(points.are_flat())?;
-    let settings = Settings {
+    let given = Keywords {
         radius,
-        domain,
+        domain: DomainArgs { r#box, cell, pbc },
         device,
-        precision: points.precision(),
         half,
         sorted,
         strict,
-        rule,
-        cutoffs: cutoffs.map(filters::cutoffs).transpose()?,
-        k: k.map(filters::nearest).transpose()?,
+        filters,
         threads,
-        memory_limit: None,
     };
+    let call = OneCall::of(Points::of(points, None)?, None, given)?;
     guarded(|| {
-        let (mut engine, mut room) = (settings.build()?, Room::default());
-        let threads = if points.are_many() {
-            engine.report().threads
-        } else {
-            1
-        };
-        let positions = points.copied(&mut room, threads)?;
+        let (mut engine, [set, _]) = call.engine(py)?;
         let lists = detached_or(py, || {
-            let set = engine.add_point_set(positions).map_err(raise)?;
-            if let Some(radii) = &radii {
-                engine.set_radii(set, radii).map_err(raise)?;
-            }
-            filters.give(&mut engine, set).map_err(raise)?;
             engine.find_neighbors().map_err(raise)?;
             let lists = engine.take_neighbors(set, set, NeighborLists::default());
             lists.map_err(raise)

@@ -1,14 +1,15 @@
 //! Which arrays of pairs a caller wants, by the letters of the field, and their way to Python.
 
-use nearfield::systems::{PairColumns, Quantities};
-use numpy::{Element, IntoPyArray};
+use nearfield::systems::{PairColumns, PairIndex, Quantities};
+use numpy::{Element, IntoPyArray, ndarray::Array2};
 use pyo3::{
-    exceptions::{PyTypeError, PyValueError},
+    exceptions::{PyRuntimeError, PyTypeError, PyValueError},
     prelude::*,
     types::{PyString, PyTuple},
 };
 
 use crate::lists::room;
+use std::mem::take;
 
 /// A quantity of every pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,28 @@ const QUANTITIES: [(&str, &str, Quantity); 6] = [
     ("d", "distances", Quantity::Distances),
     ("D", "displacements", Quantity::Displacements),
 ];
+
+/// The type that indices are returned in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Index {
+    Int32,
+    Uint32,
+    Int64,
+}
+
+impl Index {
+    /// The type with this name in NumPy.
+    pub(crate) fn named(name: &str) -> PyResult<Self> {
+        match name {
+            "int64" => Ok(Self::Int64),
+            "int32" => Ok(Self::Int32),
+            "uint32" => Ok(Self::Uint32),
+            other => Err(PyValueError::new_err(format!(
+                "index is \"int64\", \"int32\" or \"uint32\", not {other:?}"
+            ))),
+        }
+    }
+}
 
 /// More words than there are quantities, so one of them is wrong: iterators may have no end.
 const MOST: usize = 16;
@@ -58,44 +81,40 @@ pub(crate) fn words(given: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
 pub(crate) struct Wanted {
     /// In the order of the results.
     quantities: Vec<Quantity>,
-    /// Indices are int64, not int32.
-    pub(crate) wide: bool,
+    pub(crate) index: Index,
 }
 
 impl Wanted {
     /// Reads the arguments `quantities`, all but P where they are missing, and `index`.
     pub(crate) fn of(quantities: Option<&Bound<'_, PyAny>>, index: &str) -> PyResult<Self> {
-        let wide = match index {
-            "int32" => false,
-            "int64" => true,
-            other => {
-                return Err(PyValueError::new_err(format!(
-                    "index is \"int32\" or \"int64\", not {other:?}"
-                )));
-            }
+        let mut wanted = Self {
+            quantities: Vec::with_capacity(QUANTITIES.len()),
+            index: Index::named(index)?,
         };
-        let mut found = Vec::new();
-        let all = || ["i", "j", "S", "d", "D"].map(String::from).into();
-        for word in quantities.map_or_else(|| Ok(all()), words)? {
-            let known =
-                (QUANTITIES.iter()).find(|(letter, name, _)| [*letter, *name].contains(&&*word));
-            let Some(&(_, _, quantity)) = known else {
-                return Err(PyValueError::new_err(format!(
-                    "quantities are i (targets), j (sources), P (pairs of these), S (images), d \
-                     (distances) and D (displacements), not {word:?}"
-                )));
-            };
-            if found.contains(&quantity) {
-                return Err(PyValueError::new_err(format!(
-                    "quantity {word:?} is asked for twice"
-                )));
-            }
-            found.push(quantity);
+        match quantities {
+            None => ["i", "j", "S", "d", "D"]
+                .iter()
+                .try_for_each(|word| wanted.add(word))?,
+            Some(given) => words(given)?.iter().try_for_each(|word| wanted.add(word))?,
         }
-        Ok(Self {
-            quantities: found,
-            wide,
-        })
+        Ok(wanted)
+    }
+
+    fn add(&mut self, word: &str) -> PyResult<()> {
+        let known = (QUANTITIES.iter()).find(|(letter, name, _)| [*letter, *name].contains(&word));
+        let Some(&(_, _, quantity)) = known else {
+            return Err(PyValueError::new_err(format!(
+                "quantities are i (targets), j (sources), P (pairs of these), S (images), d \
+                 (distances) and D (displacements), not {word:?}"
+            )));
+        };
+        if self.quantities.contains(&quantity) {
+            return Err(PyValueError::new_err(format!(
+                "quantity {word:?} is asked for twice"
+            )));
+        }
+        self.quantities.push(quantity);
+        Ok(())
     }
 
     /// The quantities in their order.
@@ -116,11 +135,12 @@ impl Wanted {
     }
 
     /// The arrays, one for every quantity.
-    pub(crate) fn arrays<'py, T: Element, I: Element + Copy>(
+    pub(crate) fn arrays<'py, T: Element, I: Element + PairIndex>(
         &self,
         py: Python<'py>,
         columns: PairColumns<T, I>,
     ) -> PyResult<Bound<'py, PyTuple>> {
+        let mut columns = columns;
         let both = if self.quantities.contains(&Quantity::Pairs) {
             let mut both = room(columns.targets.len().saturating_mul(2), "the pairs")?;
             for (&i, &j) in columns.targets.iter().zip(&columns.sources) {
@@ -130,25 +150,29 @@ impl Wanted {
         } else {
             Vec::new()
         };
-        let table = |flat: Bound<'py, PyAny>, columns: usize| {
-            let rows = flat.len()? / columns;
-            flat.call_method1("reshape", ((rows, columns),))
-        };
-        let images = columns.images.into_flattened().into_pyarray(py).into_any();
-        let displacements = columns.displacements.into_flattened();
-        let displacements = displacements.into_pyarray(py).into_any();
-        let targets = columns.targets.into_pyarray(py).into_any();
-        let sources = columns.sources.into_pyarray(py).into_any();
-        let distances = columns.distances.into_pyarray(py).into_any();
-        let both = both.into_pyarray(py).into_any();
+        let mut both = Some(both);
+        // No quantity stands twice in the list, so each is taken once.
         let arrays = self.quantities.iter().map(|quantity| match quantity {
-            Quantity::Targets => Ok(targets.clone()),
-            Quantity::Sources => Ok(sources.clone()),
-            Quantity::Pairs => table(both.clone(), 2),
-            Quantity::Images => table(images.clone(), 3),
-            Quantity::Distances => Ok(distances.clone()),
-            Quantity::Displacements => table(displacements.clone(), 3),
+            Quantity::Targets => Ok(take(&mut columns.targets).into_pyarray(py).into_any()),
+            Quantity::Sources => Ok(take(&mut columns.sources).into_pyarray(py).into_any()),
+            Quantity::Pairs => table(py, both.take().unwrap_or_default(), 2),
+            Quantity::Images => table(py, take(&mut columns.images).into_flattened(), 3),
+            Quantity::Distances => Ok(take(&mut columns.distances).into_pyarray(py).into_any()),
+            Quantity::Displacements => {
+                table(py, take(&mut columns.displacements).into_flattened(), 3)
+            }
         });
         PyTuple::new(py, arrays.collect::<PyResult<Vec<_>>>()?)
     }
+}
+
+/// An array of rows of so many numbers.
+fn table<T: Element>(
+    py: Python<'_>,
+    numbers: Vec<T>,
+    columns: usize,
+) -> PyResult<Bound<'_, PyAny>> {
+    let rows = Array2::from_shape_vec((numbers.len() / columns, columns), numbers);
+    let rows = rows.map_err(|odd| PyRuntimeError::new_err(odd.to_string()))?;
+    Ok(rows.into_pyarray(py).into_any())
 }

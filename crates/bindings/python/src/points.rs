@@ -13,7 +13,7 @@
 
 use crate::lists;
 use nearfield::{Positions, Precision};
-use numpy::{Element, PyArrayDyn, PyUntypedArray, PyUntypedArrayMethods, prelude::*};
+use numpy::{Element, PyArray2, PyArrayDyn, PyUntypedArray, PyUntypedArrayMethods, prelude::*};
 use pyo3::{
     exceptions::{PyException, PyMemoryError, PyTypeError, PyValueError},
     prelude::*,
@@ -109,6 +109,11 @@ impl<'py> Points<'py> {
     /// Whether they have two coordinates each.
     pub(crate) fn are_flat(&self) -> bool {
         self.shape[1] == 2
+    }
+
+    /// How many they are.
+    pub(crate) fn len(&self) -> usize {
+        self.shape[0]
     }
 
     /// True if several threads copy them.
@@ -306,6 +311,15 @@ pub(crate) fn values<T: Number>(
     check_unmasked(array, what)?;
     let mut copy = Vec::new();
     copy_to(&mut copy, &readable::<T>(array)?, threads, what)?;
+    Ok(copy)
+}
+
+/// A copy of an array of two axes, row by row.
+pub(crate) fn table<T: Number>(array: &Bound<'_, PyArray2<T>>, what: &str) -> PyResult<Vec<T>> {
+    let array = array.as_untyped();
+    check_unmasked(array, what)?;
+    let mut copy = Vec::new();
+    copy_to(&mut copy, &readable::<T>(array)?, 1, what)?;
     Ok(copy)
 }
 

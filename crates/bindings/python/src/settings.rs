@@ -1,7 +1,7 @@
 //! Converts keyword arguments to settings of an engine.
 
 use crate::{domain::Domain, errors::raise};
-use nearfield::{Device, Engine, ListKind, ListOrder, Precision, RadiusRule};
+use nearfield::{Builder, Device, Engine, ListKind, ListOrder, Precision, RadiusRule};
 use pyo3::{exceptions::PyValueError, prelude::*};
 
 /// Settings of `Engine` and `neighbors`.
@@ -24,7 +24,13 @@ pub(crate) struct Settings<'a> {
 }
 
 impl Settings<'_> {
+    /// The engine.
     pub(crate) fn build(&self) -> PyResult<Engine> {
+        self.builder()?.build().map_err(raise)
+    }
+
+    /// The settings as the library takes them.
+    pub(crate) fn builder(&self) -> PyResult<Builder> {
         let mut builder = Engine::builder(self.radius).precision(self.precision);
         builder = builder.radii(self.rule);
         let device: Device = self.device.parse().map_err(unreadable)?;
@@ -48,7 +54,7 @@ impl Settings<'_> {
         if let Some(bytes) = self.memory_limit {
             builder = builder.memory_limit(bytes);
         }
-        builder.build().map_err(raise)
+        Ok(builder)
     }
 }
 

@@ -1,18 +1,18 @@
 //! Many systems of points at once, and pairs with their geometry by one call.
 
 use crate::{
-    call::{detached_or, guarded, read, write},
-    domain::DomainArgs,
+    call::{detached_or, read, write},
+    domain::Domain,
     errors::raise,
+    kept::{FindPairs, Kept, Key},
     lists::{room, whole_numbers},
-    pairs::Wanted,
+    pairs::{Index, Wanted},
     points::{Points, Room, Rows},
-    settings::{Settings, unreadable},
 };
 use nearfield::{
-    Device, Engine, Error, ListKind, ListOrder, PointSetId, Precision, RadiusRule,
+    Engine, Error, PointSetId, Precision,
     lists::PairGeometry,
-    systems::{PairColumns, PairIndex, SystemPairs, SystemReal, SystemSearch, Systems},
+    systems::{PairColumns, PairIndex, SystemPairs, SystemReal, Systems},
 };
 use numpy::{Element, PyArrayDyn, PyUntypedArray, PyUntypedArrayMethods, prelude::*};
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyTuple};
@@ -28,38 +28,32 @@ use std::sync::RwLock;
 /// Errors are those of Engine, and name the system. A GPU refuses systems of more than 32,768
 /// points.
 #[pyclass(name = "SystemSearch", module = "nearfield", frozen)]
-pub(crate) struct PySystemSearch(RwLock<SystemSearch>);
+pub(crate) struct PySystemSearch(RwLock<Kept>);
 
 #[pymethods]
 impl PySystemSearch {
     #[new]
     #[pyo3(signature = (*, device="auto", half=false, sorted=false, threads=0))]
     fn new(device: &str, half: bool, sorted: bool, threads: usize) -> PyResult<Self> {
-        Ok(Self(RwLock::new(search(device, half, sorted, threads)?)))
+        let key = Key::of(device, half, sorted, threads)?;
+        Ok(Self(RwLock::new(Kept::start(key)?)))
     }
 
     /// The pairs of all systems within a radius: a tuple with an array for every letter of
-    /// quantities, in the order of the letters.
+    /// quantities, in the order of the letters, as edges() describes them.
     ///
     /// points: an array of shape (n, 3), system after system, float32 (searched in single
     /// precision) or float64 (in double). batch_ptr: the first point of every system, and the
     /// number of points behind the last; shape (systems + 1,). radius: one for all, or of shape
     /// (systems,). cell: vectors as rows, of shape (3, 3) for all or (systems, 3, 3); those of open
     /// axes are not read. pbc: True, False, or one of them for every axis, of shape (3,) or
-    /// (systems, 3).
-    ///
-    /// quantities: "ijSdD" unless given: "i", the point of every pair, and "j", its neighbour, both
-    /// by their place in points and of the type that index says, "int32" or "int64"; "P", both in
-    /// an array of shape (pairs, 2); "S", by how many cell vectors the neighbour is moved, shape
-    /// (pairs, 3), int32; "D", the displacement ``points[j] - points[i] + S @ cell``, shape
-    /// (pairs, 3), and "d", its length, in the precision of the points. Names do as well as
-    /// letters: "targets", "sources", "pairs", "images", "displacements", "distances". Pairs are in
-    /// the order of i.
+    /// (systems, 3). strict: pairs exactly as far apart as the radius are not neighbours. Pairs are
+    /// in the order of i.
     ///
     /// >>> i, j, D = search.neighbors(positions, 5.0, batch_ptr, cell=cells, pbc=True,
-    /// ...                            quantities="ijD", index="int64")
+    /// ...                            quantities="ijD")
     #[pyo3(signature = (points, radius, batch_ptr, *, cell=None, pbc=None, quantities=None,
-                        index="int32"))]
+                        strict=false, index="int64"))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn neighbors<'py>(
         &self,
@@ -70,18 +64,19 @@ impl PySystemSearch {
         cell: Option<&Bound<'py, PyAny>>,
         pbc: Option<&Bound<'py, PyAny>>,
         quantities: Option<&Bound<'py, PyAny>>,
+        strict: bool,
         index: &str,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let points = Points::of(points, None)?;
-        let batch = Batch::of(radius, batch_ptr, cell, pbc)?;
+        let batch = Batch::of(radius, batch_ptr, cell, pbc)?.within(strict);
         let wanted = Wanted::of(quantities, index)?;
-        write(&self.0, |search| batch.search(py, &points, &wanted, search))
+        write(&self.0, |kept| batch.search(py, &points, &wanted, kept))
     }
 
     /// Where searches run, and why there: a dictionary.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyDict>> {
-        read(&self.0, |search| {
-            let (found, report) = (pyo3::types::PyDict::new(py), search.report());
+        read(&self.0, |kept| {
+            let (found, report) = (pyo3::types::PyDict::new(py), kept.search.report());
             found.set_item("requested", report.requested.to_string())?;
             found.set_item("device", report.device.to_string())?;
             found.set_item("reason", report.reason)?;
@@ -94,110 +89,51 @@ impl PySystemSearch {
     }
 
     fn __repr__(&self) -> PyResult<String> {
-        read(&self.0, |search| {
-            Ok(format!(
-                "<nearfield.SystemSearch on {}>",
-                search.report().device
-            ))
+        read(&self.0, |kept| {
+            let device = kept.search.report().device;
+            Ok(format!("<nearfield.SystemSearch on {device}>"))
         })
     }
-}
-
-/// All pairs within a radius with their geometry: a tuple with an array for every letter of
-/// quantities, in the order of the letters, as SystemSearch.neighbors() describes them.
-///
-/// points, box, cell, pbc, device, half, sorted, strict, threads: as for neighbors(). With
-/// batch_ptr the points are those of many systems, and batch_ptr, radius, cell and pbc are as for
-/// SystemSearch.neighbors(), without box and strict.
-///
-/// >>> i, j, S, d = nearfield.edges(atoms.positions, 5.0, "ijSd", cell=atoms.cell, pbc=atoms.pbc)
-#[pyfunction]
-#[pyo3(signature = (points, radius, quantities=None, *, batch_ptr=None, r#box=None, cell=None,
-                    pbc=None, device="auto", half=false, sorted=false, strict=false,
-                    index="int32", threads=0))]
-#[allow(clippy::too_many_arguments)] // they are Python's keywords
-pub(crate) fn edges<'py>(
-    py: Python<'py>,
-    points: &Bound<'py, PyAny>,
-    radius: &Bound<'py, PyAny>,
-    quantities: Option<&Bound<'py, PyAny>>,
-    batch_ptr: Option<&Bound<'py, PyAny>>,
-    r#box: Option<&Bound<'py, PyAny>>,
-    cell: Option<&Bound<'py, PyAny>>,
-    pbc: Option<&Bound<'py, PyAny>>,
-    device: &str,
-    half: bool,
-    sorted: bool,
-    strict: bool,
-    index: &str,
-    threads: usize,
-) -> PyResult<Bound<'py, PyTuple>> {
-    let points = Points::of(points, None)?;
-    let wanted = Wanted::of(quantities, index)?;
-    if let Some(batch_ptr) = batch_ptr {
-        if r#box.is_some() || strict {
-            return Err(PyValueError::new_err(
-                "systems take cell= and pbc=, neither box= nor strict=",
-            ));
-        }
-        let batch = Batch::of(radius, batch_ptr, cell, pbc)?;
-        return guarded(|| {
-            let mut search = search(device, half, sorted, threads)?;
-            batch.search(py, &points, &wanted, &mut search)
-        });
-    }
-    let domain = DomainArgs { r#box, cell, pbc }.read()?;
-    domain.suits(points.are_flat())?;
-    let settings = Settings {
-        radius: radius.extract()?,
-        domain,
-        device,
-        precision: points.precision(),
-        half,
-        sorted,
-        strict,
-        rule: RadiusRule::Uniform,
-        cutoffs: None,
-        k: None,
-        threads,
-        memory_limit: None,
-    };
-    guarded(|| {
-        let (mut engine, mut room) = (settings.build()?, Room::default());
-        let threads = engine.report().threads;
-        let positions = points.copied(&mut room, threads)?;
-        let set = engine.add_point_set(positions).map_err(raise)?;
-        geometry(py, &engine, [set, set], points.precision(), &wanted)
-    })
 }
 
 /// Pairs of two sets of an engine of this precision, with what is wanted of them.
 pub(crate) fn geometry<'py>(
     py: Python<'py>,
     engine: &Engine,
-    sets: [PointSetId; 2],
+    [targets, sources]: [PointSetId; 2],
     precision: Precision,
     wanted: &Wanted,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    match (precision, wanted.wide) {
-        (Precision::Single, false) => compact::<f32, i32>(py, engine, sets, wanted),
-        (Precision::Single, true) => compact::<f32, i64>(py, engine, sets, wanted),
-        (Precision::Double, false) => compact::<f64, i32>(py, engine, sets, wanted),
-        (Precision::Double, true) => compact::<f64, i64>(py, engine, sets, wanted),
+    geometry_by(py, precision, wanted, |found| {
+        engine.pair_geometry(targets, sources, found)
+    })
+}
+
+/// The same of the pairs that `find` writes.
+pub(crate) fn geometry_by<'py>(
+    py: Python<'py>,
+    precision: Precision,
+    wanted: &Wanted,
+    find: impl FnOnce(&mut PairGeometry) -> Result<(), Error> + Send,
+) -> PyResult<Bound<'py, PyTuple>> {
+    match (precision, wanted.index) {
+        (Precision::Single, Index::Int32) => compact::<f32, i32>(py, wanted, find),
+        (Precision::Single, Index::Uint32) => compact::<f32, u32>(py, wanted, find),
+        (Precision::Single, Index::Int64) => compact::<f32, i64>(py, wanted, find),
+        (Precision::Double, Index::Int32) => compact::<f64, i32>(py, wanted, find),
+        (Precision::Double, Index::Uint32) => compact::<f64, u32>(py, wanted, find),
+        (Precision::Double, Index::Int64) => compact::<f64, i64>(py, wanted, find),
     }
 }
 
 fn compact<'py, T: SystemReal + Element, I: PairIndex + Element + Copy>(
     py: Python<'py>,
-    engine: &Engine,
-    [targets, sources]: [PointSetId; 2],
     wanted: &Wanted,
+    find: impl FnOnce(&mut PairGeometry) -> Result<(), Error> + Send,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let columns = detached_or(py, || {
         let (mut found, mut pairs) = (PairGeometry::default(), SystemPairs::<T, I>::default());
-        engine
-            .pair_geometry(targets, sources, &mut found)
-            .map_err(raise)?;
+        find(&mut found).map_err(raise)?;
         let copied = pairs.copy_geometry(&found, wanted.quantities());
         copied.map_err(|error| raise(Error::from(error)))?;
         Ok(PairColumns::from(pairs))
@@ -205,28 +141,35 @@ fn compact<'py, T: SystemReal + Element, I: PairIndex + Element + Copy>(
     wanted.arrays(py, columns)
 }
 
-fn search(device: &str, half: bool, sorted: bool, threads: usize) -> PyResult<SystemSearch> {
-    let device: Device = device.parse().map_err(unreadable)?;
-    let mut builder = SystemSearch::builder().device(device).threads(threads);
-    if half {
-        builder = builder.lists(ListKind::Half);
-    }
-    if sorted {
-        builder = builder.list_order(ListOrder::Ascending);
-    }
-    guarded(|| builder.build().map_err(raise))
-}
-
 /// What a call says of its systems, but for their points.
-struct Batch {
+pub(crate) struct Batch {
     offsets: Vec<i64>,
     radii: Vec<f64>,
+    /// Three vectors of every system.
     cells: Vec<f64>,
     periodic: Vec<[bool; 3]>,
+    strict: bool,
 }
 
 impl Batch {
-    fn of(
+    /// A single system.
+    pub(crate) fn one(points: usize, radius: f64, domain: Domain) -> Self {
+        let (cell, periodic) = domain.cell();
+        Self {
+            offsets: vec![0, points as i64],
+            radii: vec![radius],
+            cells: cell.as_flattened().to_vec(),
+            periodic: vec![periodic],
+            strict: false,
+        }
+    }
+
+    /// Leaves out pairs exactly as far apart as the radius, or not.
+    pub(crate) fn within(self, strict: bool) -> Self {
+        Self { strict, ..self }
+    }
+
+    pub(crate) fn of(
         radius: &Bound<'_, PyAny>,
         batch_ptr: &Bound<'_, PyAny>,
         cell: Option<&Bound<'_, PyAny>>,
@@ -241,24 +184,27 @@ impl Batch {
             radii: table(radius, "radius", "float64", 1)?,
             cells: cells.unwrap_or_default(),
             periodic,
+            strict: false,
         })
     }
 
     /// Searches the systems, and returns the arrays that are wanted.
-    fn search<'py>(
+    pub(crate) fn search<'py>(
         &self,
         py: Python<'py>,
         points: &Points<'_>,
         wanted: &Wanted,
-        search: &mut SystemSearch,
+        kept: &mut impl FindPairs,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut room = Room::default();
-        let threads = search.report().threads;
-        match (points.rows(&mut room, threads)?, wanted.wide) {
-            (Rows::Single(rows), false) => self.run::<f32, i32>(py, rows, wanted, search),
-            (Rows::Single(rows), true) => self.run::<f32, i64>(py, rows, wanted, search),
-            (Rows::Double(rows), false) => self.run::<f64, i32>(py, rows, wanted, search),
-            (Rows::Double(rows), true) => self.run::<f64, i64>(py, rows, wanted, search),
+        let threads = if points.are_many() { kept.threads() } else { 1 };
+        match (points.rows(&mut room, threads)?, wanted.index) {
+            (Rows::Single(rows), Index::Int32) => self.run::<f32, i32>(py, rows, wanted, kept),
+            (Rows::Single(rows), Index::Uint32) => self.run::<f32, u32>(py, rows, wanted, kept),
+            (Rows::Single(rows), Index::Int64) => self.run::<f32, i64>(py, rows, wanted, kept),
+            (Rows::Double(rows), Index::Int32) => self.run::<f64, i32>(py, rows, wanted, kept),
+            (Rows::Double(rows), Index::Uint32) => self.run::<f64, u32>(py, rows, wanted, kept),
+            (Rows::Double(rows), Index::Int64) => self.run::<f64, i64>(py, rows, wanted, kept),
         }
     }
 
@@ -267,16 +213,23 @@ impl Batch {
         py: Python<'py>,
         rows: &[[T; 3]],
         wanted: &Wanted,
-        search: &mut SystemSearch,
+        kept: &mut impl FindPairs,
     ) -> PyResult<Bound<'py, PyTuple>> {
+        let mut pairs = kept.take::<T, I>();
+        let into = &mut *pairs;
         let columns = detached_or(py, || {
             let systems = Systems::new(rows, &self.offsets, &self.radii);
             let systems = systems.in_cells(self.cells.as_chunks().0.as_chunks().0, &self.periodic);
-            let mut pairs = SystemPairs::<T, I>::default();
-            let found = search.neighbors(&systems, wanted.quantities(), &mut pairs);
-            found.map_err(raise)?;
-            Ok(PairColumns::from(pairs))
+            let systems = Systems {
+                strict: self.strict,
+                ..systems
+            };
+            kept.find(&systems, wanted.quantities(), into)
+                .map_err(raise)?;
+            Ok(into.take_columns())
         })?;
+        let found = columns.offsets.last().copied().unwrap_or_default();
+        kept.give(pairs, found as usize);
         wanted.arrays(py, columns)
     }
 }

@@ -11,6 +11,7 @@ import threading
 import nearfield
 import numpy as np
 import pytest
+from nearfield import _edges, _libraries
 from device_arrays import NAMES, ByDLPack, ByInterface, capsule_name, is_valid
 
 REQUIRED = os.environ.get("NEARFIELD_REQUIRE_GPU") == "1"
@@ -826,3 +827,91 @@ def test_systems_on_the_gpu_that_cannot_be_searched_are_named(cuda):
     # It is of use afterwards.
     whole = by_dlpack(Block(cuda, np.zeros((6, 3), np.float32)))
     assert len(search.neighbors(whole, 1.0, ptr)[0]) == 12
+
+
+class OnGpu(_libraries.NumPy):
+    """NumPy, whose arrays go to the GPU where engines take them."""
+
+    def __init__(self, cuda):
+        self.cuda = cuda
+
+    def gpu(self, array):
+        return 0
+
+    def plain(self, array):
+        return by_dlpack(Block(self.cuda, array))
+
+    def of_device(self, array):
+        return array.copy_to_host()
+
+
+def test_edges_of_arrays_on_the_gpu_are_those_of_the_host(cuda, monkeypatch):
+    library = OnGpu(cuda)
+    monkeypatch.setattr(_edges, "library_of", lambda array: library)
+    names = "cell pbc box batch_ptr batch_idx other radii rule types cutoffs exclusions molecules"
+    every = dict.fromkeys(f"{names} targets k out device".split())
+    every |= dict.fromkeys("half strict self_pairs".split(), False)
+    every |= dict(index="int64", threads=0, sorted=True)
+    random = np.random.default_rng()
+    for dtype, count in [(np.float32, 500), (np.float64, 700), (np.float32, 40000), (np.float64, 40000)]:
+        edge = (count / 0.05) ** (1 / 3)
+        points = random.uniform(-1, edge + 1, (count, 3)).astype(dtype)
+        box = dict(cell=np.eye(3) * edge + random.uniform(-0.5, 0.5, (3, 3)), pbc=[True, True, False])
+        box["cell"][2] = [0, 0, edge]
+        box["cell"][:2, 2] = 0
+        single = [
+            dict(radii=random.uniform(1, 3, count).astype(np.float32)),
+            dict(types=random.integers(0, 2, count), cutoffs=[[3, 2], [2, 1.5]]),
+            dict(molecules=np.arange(count) // 3),
+            dict(targets=random.permutation(count)[: count // 3], self_pairs=True),
+        ]
+        for given in [
+            dict(),
+            dict(index="int32"),
+            dict(half=True),
+            dict(strict=True),
+            dict(self_pairs=True),
+            dict(other=points[: count // 4].copy()),
+            dict(batch_idx=np.sort(random.integers(0, count // 30, count))),
+            *(single if dtype == np.float32 else []),
+        ]:
+            expected = nearfield.edges(points, 3.0, "ijPSdD", sorted=True, **box, **given)
+            # Twice: the second time an engine and its storage are there.
+            for _ in range(2):
+                found = _edges.edges(points, 3.0, "ijPSdD", **every | box | given)
+                assert len(found[0]) > count / 10
+                for one, other in zip(found, expected):
+                    assert one.dtype == other.dtype
+                    np.testing.assert_array_equal(one, other)
+    nearest = _edges.edges(points.astype(np.float32), 3.0, "ijd", **every | box | dict(k=5, sorted=False))
+    expected = nearfield.edges(points.astype(np.float32), 3.0, "ijd", k=5, **box)
+    for one, other in zip(nearest, expected):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_edges_of_tensors_on_the_gpu_stay_there(cuda):
+    torch = pytest.importorskip("torch")
+    points = cloud()
+    there = torch.from_numpy(points).cuda()
+    for given in [dict(), dict(self_pairs=True), dict(targets=[3, 5]), dict(k=4, sorted=False)]:
+        given = dict(sorted=True) | given
+        expected = nearfield.edges(points, 0.1, box=(1, 1, 0), **given)
+        found = nearfield.edges(there, 0.1, box=(1, 1, 0), **given)
+        for one, other in zip(found, expected):
+            assert one.is_cuda
+            np.testing.assert_array_equal(one.cpu().numpy(), other)
+    rows = nearfield.padded(there, 0.1, 8, "d")
+    wanted = nearfield.padded(points, 0.1, 8, "d")
+    np.testing.assert_array_equal(rows.indices.cpu().numpy(), wanted.indices)
+    np.testing.assert_array_equal(rows.distances.cpu().numpy(), wanted.distances)
+
+
+def test_edges_of_cupy_arrays_are_cupy_arrays(cuda):
+    cupy = pytest.importorskip("cupy")
+    points = cloud()
+    for given in [dict(), dict(self_pairs=True), dict(targets=[3, 5]), dict(strict=True)]:
+        expected = nearfield.edges(points, 0.1, box=(1, 1, 0), sorted=True, **given)
+        found = nearfield.edges(cupy.asarray(points), 0.1, box=(1, 1, 0), sorted=True, **given)
+        for one, other in zip(found, expected):
+            assert isinstance(one, cupy.ndarray)
+            np.testing.assert_array_equal(cupy.asnumpy(one), other)

@@ -107,6 +107,7 @@ pub use sets::{
 pub use simd::level::SimdLevel;
 pub use stored::{layout::Coordinate, pairs::StoredPairs};
 pub use systems::{
+    again::Candidates,
     input::{SystemReal, Systems},
     pairs::{PairColumns, ReceivedSystems, SystemPairs},
     quantities::{PairIndex, Quantities},

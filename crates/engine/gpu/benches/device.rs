@@ -15,7 +15,7 @@ use nearfield_gpu::{
     DeviceResults, DriverError, Error, GeometryQuantities, GpuBackend, ListedPairs, PairCall,
     PairOfPoints, PairProgram, PairScratch, PositionBounds, SlotsOfLists, Strategy,
 };
-use nearfield_grid::{Bounds, Domain, Lattice, Radius};
+use nearfield_grid::{Bounds, Domain, Lattice, Precision, Radius};
 use nearfield_pairs::{Channels, ListKind, PairKernel, SphDensity, SphForce, WendlandC2};
 use nearfield_testkit::cloud::{Cloud, drift};
 use std::env;
@@ -448,7 +448,8 @@ fn time_geometry(
         }
         searched => searched?,
     }
-    let bytes = lists.pairs() as usize * (size_of::<u32>() + quantities.bytes_per_pair());
+    let bytes =
+        lists.pairs() as usize * (size_of::<u32>() + quantities.bytes_per_pair(Precision::Single));
     let mut step = || {
         backend.sort_again(set, lattice)?;
         backend.search_again(itself(lattice, set), kind, Strategy::Flat, &mut lists)

@@ -305,6 +305,19 @@ pub enum ErrorKind {
         /// How many.
         count: u32,
     },
+    /// Whole numbers of points on the device do not fit into 32 bits.
+    #[error(
+        "{count} {what} are negative or larger than 4294967295, the first of them that of point \
+         {first}"
+    )]
+    PointNumbers {
+        /// Which numbers.
+        what: &'static str,
+        /// Index of the first such point.
+        first: u32,
+        /// How many.
+        count: u64,
+    },
     /// A set was to be sorted again, or traversed, that has no cells yet or has new positions.
     #[error("the points have not been sorted into cells yet: sort them first")]
     Unsorted,

@@ -89,8 +89,9 @@ pub use backend::{
     FollowedPoints, GeometryQuantities, GpuBackend, HaloField, HaloResults, HaloScratch,
     HostExclusions, HostPairs, HostPointData, HostRows, HostSystems, LastPairs, ListPart,
     ListedPairs, MAX_PARTS, PairArray, PairCall, PairFields, PairOfPoints, PairQuantities,
-    PairScratch, PairViews, PointsPerThread, PositionBounds, SideOfFields, Skin, SlotsOfLists,
-    SortOutcome, StagedField, StagedFields, StagedSides, Stamped, SystemsOutcome, programs,
+    PairScratch, PairViews, PointNumber, PointsPerThread, PositionBounds, RefusedPointData,
+    RefusedValues, SideOfFields, Skin, SlotsOfLists, SortOutcome, StagedField, StagedFields,
+    StagedSides, Stamped, SystemsOutcome, programs,
 };
 pub use driver::{DeviceInfo, find_driver, open, visible};
 pub use error::{Error, ErrorKind, UnsafeFolder};

@@ -257,7 +257,7 @@ pub mod lists {
 
     pub use crate::engine::{
         batches::PairBatch,
-        chunks::{ListChunk, ListChunks},
+        chunks::{ListChunk, ListChunks, PausedChunks},
         query::QueryScratch,
         verlet::VerletLists,
     };
@@ -301,6 +301,7 @@ pub mod systems {
     //!
     //! * [`neighbors`] is one call; [`SystemSearch`], with its settings in a
     //!   [`SystemSearchBuilder`], searches again and again. [`SystemsReport`] says where.
+    //!   [`SkinSearch`] keeps lists with a skin over the calls.
     //! * [`Systems`] borrows the arrays of all systems, and [`SystemReal`] is `f32` or `f64`.
     //! * [`SystemPairs`] has the results, of which [`Quantities`] says which are wanted, and
     //!   [`PairIndex`] is `i32`, `i64` or `u32`; [`PairColumns`] are its arrays, to keep.
@@ -309,6 +310,7 @@ pub mod systems {
     //! within it is a pair of its own. Points need not lie in their cell, and vectors of open axes
     //! are not read, so they may be zero.
 
+    pub use crate::engine::skin_search::SkinSearch;
     pub use crate::engine::systems::{SystemSearch, SystemSearchBuilder, SystemsReport, neighbors};
     pub use nearfield_cpu::{PairColumns, PairIndex, Quantities, SystemPairs, SystemReal, Systems};
 }

@@ -11,10 +11,13 @@ matscipy); only a point itself is left out. Half lists hold the pair of i < j in
 Coordinates of type float32 are searched in single, of type float64, whole numbers and lists in double
 precision.
 
-``edges`` returns pairs with displacements, distances and images as arrays, also those of many systems
-at once (``SystemSearch`` to search again and again).
+``edges`` returns pairs with displacements, distances and images as arrays of the library and the device
+of the points (NumPy, CuPy, PyTorch, JAX), also those of many systems at once; ``padded`` returns them
+in arrays of a fixed shape, and ``EdgeList`` keeps lists with a skin over many steps.
 
-Arrays that are on a GPU stay there with ``DeviceEngine``.
+``VerletLists`` keeps lists with a skin of any sets of points, with their pairs within the radius.
+
+Point sets that live on a GPU are searched by ``DeviceEngine``.
 """
 
 from ._nearfield import (
@@ -22,25 +25,33 @@ from ._nearfield import (
     DeviceNeighbors,
     DevicePairs,
     Engine,
+    ListChunks,
     Neighbors,
     DeviceEngine,
     DeviceSystemSearch,
     SystemSearch,
+    VerletLists,
     __version__,
     edges,
     neighbors,
 )
+from ._edges import EdgeList, Padded, padded
 
 __all__ = [
     "DeviceArray",
     "DeviceNeighbors",
     "DevicePairs",
+    "Padded",
+    "EdgeList",
     "Engine",
+    "ListChunks",
     "Neighbors",
     "DeviceEngine",
     "DeviceSystemSearch",
     "SystemSearch",
+    "VerletLists",
     "edges",
     "neighbors",
+    "padded",
     "__version__",
 ]

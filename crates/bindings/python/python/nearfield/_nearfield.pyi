@@ -16,7 +16,7 @@ Rule = Literal["uniform", "gather", "scatter", "symmetric"]
 
 # Letters of i, j, P, S, d and D, or letters or names in a sequence.
 Quantities = Union[str, Sequence[str]]
-Index = Literal["int32", "int64"]
+Index = Literal["int64", "int32", "uint32"]
 # One for every letter.
 PairArrays = Tuple[NDArray[Any], ...]
 
@@ -113,8 +113,14 @@ class Engine:
         targets: int = 0,
         sources: Optional[int] = None,
         *,
-        index: Index = "int32",
+        index: Index = "int64",
     ) -> PairArrays: ...
+    def neighbors_of(
+        self, points: ArrayLike, targets: int = 0, sources: Optional[int] = None
+    ) -> Neighbors: ...
+    def chunks(
+        self, targets: int = 0, sources: Optional[int] = None, *, memory: Optional[int] = None
+    ) -> ListChunks: ...
     def count_neighbors(
         self, targets: int = 0, sources: Optional[int] = None
     ) -> NDArray[np.uint32]: ...
@@ -128,6 +134,60 @@ class Engine:
         dimensions: Optional[int] = None,
     ) -> NDArray[np.float32]: ...
     def z_sort(self, set: int = 0) -> NDArray[np.int64]: ...
+    def report(self) -> dict[str, Any]: ...
+
+class ListChunks:
+    """Lists of a pair of sets in chunks: what Engine.chunks() returns, an iterator."""
+
+    @property
+    def pairs(self) -> int: ...
+    def __iter__(self) -> "ListChunks": ...
+    def __next__(self) -> Tuple[NDArray[np.uint32], Neighbors]: ...
+
+class VerletLists:
+    """Neighbour lists with a skin: found within radius + skin, kept while points move little, and
+    found anew when a pair within the radius could be missing. For simulations on the CPU.
+    """
+
+    def __new__(
+        cls,
+        radius: float,
+        skin: float,
+        *,
+        box: Optional[Box] = None,
+        cell: Optional[Box] = None,
+        pbc: Optional[Pbc] = None,
+        precision: Literal["f32", "f64"] = "f32",
+        half: bool = False,
+        sorted: bool = False,
+        strict: bool = False,
+        threads: int = 0,
+        memory_limit: Optional[int] = None,
+    ) -> "VerletLists": ...
+    @property
+    def radius(self) -> float: ...
+    @property
+    def list_radius(self) -> float: ...
+    @property
+    def builds(self) -> int: ...
+    def add_points(self, points: Points) -> int: ...
+    def update(self, set: int, points: Points) -> bool: ...
+    def refresh(self) -> bool: ...
+    def displacement(self, set: int = 0) -> float: ...
+    def neighbors(self, targets: int = 0, sources: Optional[int] = None) -> Neighbors: ...
+    def pair_geometry(
+        self,
+        quantities: Optional[Quantities] = None,
+        targets: int = 0,
+        sources: Optional[int] = None,
+        *,
+        index: Index = "int32",
+    ) -> PairArrays: ...
+    def candidates(self, targets: int = 0, sources: Optional[int] = None) -> Neighbors: ...
+    def set_active(self, targets: int, sources: int, active: bool) -> None: ...
+    def remove_set(self, set: int) -> None: ...
+    def points(self, set: int) -> int: ...
+    def __len__(self) -> int: ...
     def report(self) -> dict[str, Any]: ...
 
 class SystemSearch:
@@ -147,7 +207,8 @@ class SystemSearch:
         cell: Optional[ArrayLike] = None,
         pbc: Optional[Union[Pbc, ArrayLike]] = None,
         quantities: Optional[Quantities] = None,
-        index: Index = "int32",
+        strict: bool = False,
+        index: Index = "int64",
     ) -> PairArrays: ...
     def report(self) -> dict[str, Any]: ...
 
@@ -228,6 +289,7 @@ class DeviceEngine:
         stream: Optional[int] = None,
         half: bool = False,
         sorted: bool = False,
+        strict: bool = False,
         rule: Rule = "uniform",
         cutoffs: Optional[ArrayLike] = None,
         k: Optional[int] = None,
@@ -243,12 +305,12 @@ class DeviceEngine:
     def stream(self) -> int: ...
     def add_points(self, points: OnDevice) -> int: ...
     def update(self, set: int, points: OnDevice) -> None: ...
-    def set_radii(self, set: int, radii: ArrayLike) -> None: ...
-    def set_types(self, set: int, types: ArrayLike) -> None: ...
+    def set_radii(self, set: int, radii: Union[ArrayLike, OnDevice]) -> None: ...
+    def set_types(self, set: int, types: Union[ArrayLike, OnDevice]) -> None: ...
     def set_exclusions(self, set: int, pairs: ArrayLike) -> None: ...
-    def set_molecules(self, set: int, molecules: ArrayLike) -> None: ...
+    def set_molecules(self, set: int, molecules: Union[ArrayLike, OnDevice]) -> None: ...
     def clear_exclusions(self, set: int) -> None: ...
-    def set_targets(self, set: int, targets: Optional[ArrayLike]) -> None: ...
+    def set_targets(self, set: int, targets: Union[None, ArrayLike, OnDevice]) -> None: ...
     def remove_set(self, set: int) -> None: ...
     def finish(self) -> bool: ...
     def points(self, set: int) -> int: ...
@@ -302,7 +364,7 @@ class DeviceSystemSearch:
         gpu: int = 0,
         stream: Optional[int] = None,
         precision: Literal["f32", "f64"] = "f32",
-        index: Index = "int32",
+        index: Index = "int64",
         half: bool = False,
     ) -> "DeviceSystemSearch": ...
     @property
@@ -321,21 +383,33 @@ class DeviceSystemSearch:
     ) -> Tuple[DeviceArray, ...]: ...
 
 def edges(
-    points: Points,
+    points: Union[Points, OnDevice],
     radius: Union[float, ArrayLike],
     quantities: Optional[Quantities] = None,
     *,
-    batch_ptr: Optional[ArrayLike] = None,
-    box: Optional[Box] = None,
     cell: Optional[ArrayLike] = None,
     pbc: Optional[Union[Pbc, ArrayLike]] = None,
-    device: str = "auto",
+    box: Optional[Box] = None,
+    batch_ptr: Optional[Union[ArrayLike, OnDevice]] = None,
+    batch_idx: Optional[Union[ArrayLike, OnDevice]] = None,
+    other: Optional[Union[Points, OnDevice]] = None,
+    radii: Optional[ArrayLike] = None,
+    rule: Optional[Rule] = None,
+    types: Optional[ArrayLike] = None,
+    cutoffs: Optional[ArrayLike] = None,
+    exclusions: Optional[ArrayLike] = None,
+    molecules: Optional[ArrayLike] = None,
+    targets: Optional[ArrayLike] = None,
+    k: Optional[int] = None,
     half: bool = False,
     sorted: bool = False,
     strict: bool = False,
-    index: Index = "int32",
+    self_pairs: bool = False,
+    device: Optional[str] = None,
+    index: Index = "int64",
+    out: Optional[Sequence[Any]] = None,
     threads: int = 0,
-) -> PairArrays: ...
+) -> Tuple[Any, ...]: ...
 def neighbors(
     points: Points,
     radius: float,

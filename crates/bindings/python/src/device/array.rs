@@ -107,6 +107,10 @@ impl PyDeviceArray {
             Dtype::I32 => self.values::<i32>(py)?.into_pyarray(py).into_any(),
             Dtype::U32 => self.values::<u32>(py)?.into_pyarray(py).into_any(),
             Dtype::U64 => self.values::<u64>(py)?.into_pyarray(py).into_any(),
+            Dtype::Bool => {
+                let bytes = self.values::<u8>(py)?.into_pyarray(py);
+                bytes.call_method1("view", ("bool",))?
+            }
         };
         flat.call_method1("reshape", (self.tuple(py)?,))
     }

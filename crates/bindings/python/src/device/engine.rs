@@ -14,8 +14,7 @@ use crate::{
     domain::{self, Axes},
     engine::{density_kernel, involving, precision_of},
     errors::raise,
-    filters::{self, Targets},
-    points::{field, whole_numbers},
+    filters,
     settings::rule_named,
 };
 use nearfield::{
@@ -36,9 +35,9 @@ use std::{mem, sync::Arc};
 /// address of a CUstream of the GPU's primary context, which must stay for as long as the engine
 /// and its arrays. half: lists hold every pair of a set once, i < j, in the list of i, and of the
 /// images of a point itself those with a lexicographically positive image vector. sorted: lists
-/// ascend, and pairs of one neighbour by their images. rule, cutoffs, k: as for Engine, in "f32"
-/// only. subdivision: cells per radius, 1 to 8; 0 chooses. within: a box ``(low, high)`` that
-/// points are expected to stay in.
+/// ascend, and pairs of one neighbour by their images. strict: as for Engine. rule, cutoffs, k: as
+/// for Engine, in "f32" only. subdivision: cells per radius, 1 to 8; 0 chooses. within: a box
+/// ``(low, high)`` that points are expected to stay in.
 ///
 /// An array is anything with ``__dlpack__`` or ``__cuda_array_interface__``, float32 unless said
 /// otherwise, contiguous and on this GPU. It is read by work that is only started: where others
@@ -56,7 +55,7 @@ use std::{mem, sync::Arc};
 /// there is a RuntimeError that says what is missing. Other errors are those of Engine.
 #[pyclass(name = "DeviceEngine", module = "nearfield", frozen)]
 pub(crate) struct PyDeviceEngine {
-    shared: Arc<SharedEngine>,
+    pub(super) shared: Arc<SharedEngine>,
     radius: f64,
     precision: Precision,
 }
@@ -65,8 +64,8 @@ pub(crate) struct PyDeviceEngine {
 impl PyDeviceEngine {
     #[new]
     #[pyo3(signature = (radius, *, r#box=None, cell=None, pbc=None, gpu=0, stream=None,
-                        half=false, sorted=false, rule="uniform", cutoffs=None, k=None,
-                        subdivision=0, within=None, precision="f32"))]
+                        half=false, sorted=false, strict=false, rule="uniform", cutoffs=None,
+                        k=None, subdivision=0, within=None, precision="f32"))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn new(
         py: Python<'_>,
@@ -78,6 +77,7 @@ impl PyDeviceEngine {
         stream: Option<i64>,
         half: bool,
         sorted: bool,
+        strict: bool,
         rule: &str,
         cutoffs: Option<&Bound<'_, PyAny>>,
         k: Option<i64>,
@@ -105,6 +105,9 @@ impl PyDeviceEngine {
         }
         if sorted {
             builder = builder.list_order(ListOrder::Ascending);
+        }
+        if strict {
+            builder = builder.strictly_within();
         }
         builder = builder.radii(rule_named(rule)?);
         if let Some(cutoffs) = cutoffs {
@@ -186,17 +189,18 @@ impl PyDeviceEngine {
         })
     }
 
-    /// Gives every point of a set a radius of its own, as Engine.set_radii() does, from an array of
-    /// the host.
+    /// Gives every point of a set a radius of its own, as Engine.set_radii() does: an array of shape
+    /// (n,) of float32 of the host or of this GPU. One of the GPU is copied there, without waiting;
+    /// radii that cannot be used are found by finish(), which raises ValueError, and the set then
+    /// has none.
     fn set_radii(&self, py: Python<'_>, set: usize, radii: &Bound<'_, PyAny>) -> PyResult<()> {
-        let radii = field(radii, 1, "radii", Precision::Single)?;
-        self.change(py, set, move |engine, set| engine.set_radii(set, &radii))
+        self.take_radii(py, set, radii)
     }
 
-    /// Gives every point of a set a type, as Engine.set_types() does.
+    /// Gives every point of a set a type, as Engine.set_types() does: whole numbers of 32 or 64 bits
+    /// where the array is on the GPU; otherwise as set_radii().
     fn set_types(&self, py: Python<'_>, set: usize, types: &Bound<'_, PyAny>) -> PyResult<()> {
-        let types = whole_numbers(types, "types", 1)?;
-        self.change(py, set, move |engine, set| engine.set_types(set, &types))
+        self.take_types(py, set, types)
     }
 
     /// Leaves out pairs of points of a set, as Engine.set_exclusions() does.
@@ -207,17 +211,15 @@ impl PyDeviceEngine {
         })
     }
 
-    /// Leaves out pairs of points of the same molecule, as Engine.set_molecules() does.
+    /// Leaves out pairs of points of the same molecule, as Engine.set_molecules() does; an array as
+    /// for set_types().
     fn set_molecules(
         &self,
         py: Python<'_>,
         set: usize,
         molecules: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let molecules = whole_numbers(molecules, "molecules", 1)?;
-        self.change(py, set, move |engine, set| {
-            engine.set_molecules(set, &molecules)
-        })
+        self.take_molecules(py, set, molecules)
     }
 
     /// Leaves out no pair of a set any longer.
@@ -225,19 +227,15 @@ impl PyDeviceEngine {
         self.change(py, set, |engine, set| engine.clear_exclusions(set))
     }
 
-    /// Searches for some points of a set only, as Engine.set_targets() does; None for all.
+    /// Searches for some points of a set only, as Engine.set_targets() does; None for all. An array
+    /// of the GPU is a mask of bool; this then waits for the device, to learn how many there are.
     fn set_targets(
         &self,
         py: Python<'_>,
         set: usize,
         targets: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let targets = targets.map(|targets| Targets::of(targets, 1)).transpose()?;
-        self.change(py, set, move |engine, set| match &targets {
-            None => engine.clear_targets(set),
-            Some(Targets::Indices(indices)) => engine.set_targets(set, indices),
-            Some(Targets::Mask(mask)) => engine.set_target_mask(set, mask),
-        })
+        self.take_targets(py, set, targets)
     }
 
     /// Waits for the device. True when everything computed since the last call is valid; False when
@@ -509,7 +507,7 @@ impl PyDeviceEngine {
     }
 
     /// Number of points of a set.
-    fn points(&self, set: usize) -> PyResult<usize> {
+    pub(super) fn points(&self, set: usize) -> PyResult<usize> {
         let state = self.shared.lock()?;
         state.engine.points(state.set(set)?).map_err(raise)
     }
@@ -549,7 +547,7 @@ impl PyDeviceEngine {
     }
 
     /// Changes a set, whose lists are then out of date.
-    fn change(
+    pub(super) fn change(
         &self,
         py: Python<'_>,
         set: usize,

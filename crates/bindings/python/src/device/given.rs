@@ -243,6 +243,14 @@ impl GivenArray {
     }
 }
 
+/// Whether an object says that it is an array on a GPU; all others may be arrays of the host.
+pub(crate) fn is_on_gpu(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match object.getattr_opt("__dlpack_device__")? {
+        Some(device) => Ok(device.call0()?.extract::<(i64, i64)>()?.0 == CUDA),
+        None => Ok(object.getattr_opt("__cuda_array_interface__")?.is_some()),
+    }
+}
+
 /// Asks an object where it is before anything is exported.
 fn on_this_gpu(device: &Bound<'_, PyAny>, what: &str, gpu: u32) -> PyResult<()> {
     let found = device.call0()?;

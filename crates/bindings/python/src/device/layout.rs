@@ -15,6 +15,7 @@ pub(crate) const CUDA: i64 = 2;
 pub(crate) const SIGNED: u8 = 0;
 pub(crate) const UNSIGNED: u8 = 1;
 pub(crate) const FLOAT: u8 = 2;
+pub(crate) const BOOL: u8 = 6;
 
 /// Structures of this major version are laid out as here.
 pub(crate) const MAJOR: u32 = 1;
@@ -59,16 +60,18 @@ pub(crate) enum Dtype {
     I64,
     U32,
     U64,
+    Bool,
 }
 
 impl Dtype {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::F32,
         Self::F64,
         Self::I32,
         Self::I64,
         Self::U32,
         Self::U64,
+        Self::Bool,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -79,6 +82,7 @@ impl Dtype {
             Self::I64 => "int64",
             Self::U32 => "uint32",
             Self::U64 => "uint64",
+            Self::Bool => "bool",
         }
     }
 
@@ -90,6 +94,7 @@ impl Dtype {
             Self::I64 => "<i8",
             Self::U32 => "<u4",
             Self::U64 => "<u8",
+            Self::Bool => "|b1",
         }
     }
 
@@ -97,6 +102,7 @@ impl Dtype {
         match self {
             Self::F32 | Self::I32 | Self::U32 => 4,
             Self::F64 | Self::I64 | Self::U64 => 8,
+            Self::Bool => 1,
         }
     }
 
@@ -106,6 +112,7 @@ impl Dtype {
                 Self::F32 | Self::F64 => FLOAT,
                 Self::I32 | Self::I64 => SIGNED,
                 Self::U32 | Self::U64 => UNSIGNED,
+                Self::Bool => BOOL,
             },
             bits: 8 * self.size() as u8,
             backends: 1,
@@ -234,6 +241,19 @@ impl Layout {
         self.expect(dtype, |shape| shape == wanted, &tuple(wanted))
     }
 
+    /// Checks that the array holds a whole number for each of `points` points; returns their type.
+    pub(crate) fn whole_numbers(&self, points: usize) -> Result<Dtype, ArrayError> {
+        let whole = [Dtype::U32, Dtype::I32, Dtype::I64, Dtype::U64];
+        let Some(dtype) = whole.into_iter().find(|dtype| dtype.name() == self.dtype) else {
+            return Err(ArrayError::Type(format!(
+                "{} must be whole numbers of 32 or 64 bits, not {}",
+                self.what, self.dtype
+            )));
+        };
+        self.shaped(dtype, &[points])?;
+        Ok(dtype)
+    }
+
     /// A fixed number of float32 for each of `points` points; returns that number.
     pub(crate) fn field(&self, points: usize) -> Result<usize, ArrayError> {
         let fits = |shape: &[usize]| match shape {
@@ -321,7 +341,8 @@ fn name_of(dtype: DLDataType) -> String {
         FLOAT => "float",
         4 => "bfloat",
         5 => "complex",
-        6 => "bool",
+        BOOL if dtype.bits == 8 && dtype.backends == 1 => return "bool".to_owned(),
+        BOOL => "bool",
         code => return format!("type {code} of DLPack"),
     };
     match dtype.backends {

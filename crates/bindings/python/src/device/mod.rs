@@ -14,6 +14,7 @@ mod given;
 mod layout;
 mod neighbors;
 mod pairs;
+mod point_data;
 mod results;
 mod search;
 mod shared;

@@ -3,8 +3,8 @@
 use super::{
     array::{Memory, PyDeviceArray},
     fate::Fate,
-    given::GivenArray,
-    layout::{CUDA, Dtype},
+    given::{GivenArray, is_on_gpu},
+    layout::Dtype,
     search::{Found, Input, Numbers, SharedSystems, started},
     stream::{Current, KeptStream, Order, StreamNumber},
 };
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// Searches many systems whose arrays are on a GPU; results stay there.
 ///
 /// precision: "f32" or "f64", the type of the points and of displacements and distances. index:
-/// "int32" or "int64". half: every pair once, as for SystemSearch. gpu, stream: as for
+/// "int64" or "int32". half: every pair once, as for SystemSearch. gpu, stream: as for
 /// DeviceEngine.
 ///
 /// One thread may use a search at a time; another meets a RuntimeError. Errors are those of
@@ -37,7 +37,7 @@ pub(crate) struct PyDeviceSystemSearch {
 #[pymethods]
 impl PyDeviceSystemSearch {
     #[new]
-    #[pyo3(signature = (*, gpu=0, stream=None, precision="f32", index="int32", half=false))]
+    #[pyo3(signature = (*, gpu=0, stream=None, precision="f32", index="int64", half=false))]
     fn new(
         py: Python<'_>,
         gpu: u32,
@@ -54,7 +54,7 @@ impl PyDeviceSystemSearch {
             ("f64", "int32") => (Dtype::F64, Dtype::I32),
             ("f64", "int64") => (Dtype::F64, Dtype::I64),
             ("f32" | "f64", other) => {
-                return wrong(format!("index is \"int32\" or \"int64\", not {other:?}"));
+                return wrong(format!("index is \"int64\" or \"int32\", not {other:?}"));
             }
             (other, _) => return wrong(format!("precision is \"f32\" or \"f64\", not {other:?}")),
         };
@@ -109,7 +109,7 @@ impl PyDeviceSystemSearch {
         pbc: Option<&Bound<'py, PyAny>>,
         quantities: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let wanted = Wanted::of(quantities, "int32")?;
+        let wanted = Wanted::of(quantities, "int64")?;
         if wanted.in_order().contains(&Quantity::Pairs) {
             return Err(PyValueError::new_err(
                 "a GPU has i and j in arrays of their own: ask for \"ij\" instead of \"P\"",
@@ -174,12 +174,7 @@ impl PyDeviceSystemSearch {
         what: &'static str,
         each: usize,
     ) -> PyResult<Numbers> {
-        let on_host = given.getattr_opt("__cuda_array_interface__")?.is_none()
-            && match given.getattr_opt("__dlpack_device__")? {
-                Some(device) => device.call0()?.extract::<(i64, i64)>()?.0 != CUDA,
-                None => true,
-            };
-        if on_host {
+        if !is_on_gpu(given)? {
             return Ok(Numbers::Host(table(given, what, "float64", each)?));
         }
         let array = GivenArray::of(given, what, self.gpu, self.stream)?;

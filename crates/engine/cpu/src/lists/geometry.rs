@@ -244,9 +244,14 @@ impl PairGeometry {
             + size_of::<[i32; 3]>() as u64 * pairs.max(self.image.capacity() as u64)
     }
 
+    /// The lists alone.
+    pub fn into_lists(self) -> NeighborLists {
+        self.lists
+    }
+
     /// Makes every array of a precision as long as the lists' storage, and gives back those of the
     /// other.
-    fn resize(&mut self, precision: Precision) -> Result<(), Error> {
+    pub(super) fn resize(&mut self, precision: Precision) -> Result<(), Error> {
         let len = self.lists.storage().len();
         self.precision = precision;
         match precision {

@@ -25,7 +25,12 @@ use super::{
     rows::ListRows,
     sink::{CountLists, Shown},
 };
-use crate::{candidates::walk::Walk, error::Error, pool::CpuBackend, sets::PairOfSets};
+use crate::{
+    candidates::walk::Walk,
+    error::{Error, ErrorKind},
+    pool::CpuBackend,
+    sets::PairOfSets,
+};
 use nearfield_grid::{SharedMut, memory::zeroed};
 use nearfield_pairs::ListKind;
 use std::ops::Range;
@@ -84,6 +89,33 @@ impl CpuBackend {
         })?;
         let pairs = lengths.iter().map(|&length| u64::from(length)).sum();
         span.record("pairs", pairs);
+        Ok(MeasuredLists {
+            backend: self,
+            sets,
+            kind,
+            lengths,
+            pairs,
+        })
+    }
+
+    /// Lists that were measured before, by the lengths that
+    /// [`into_lengths`](MeasuredLists::into_lengths) returned. The sets must be as they were then;
+    /// otherwise lists that are written are cut to these lengths, or end with entries of no use.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ListsLength`] for another number of lengths than of targets.
+    pub fn measured_before<'a>(
+        &'a self,
+        sets: PairOfSets<'a>,
+        kind: ListKind,
+        lengths: Vec<u32>,
+    ) -> Result<MeasuredLists<'a>, Error> {
+        sets.check_whole()?;
+        let (found, expected) = (lengths.len(), sets.targets.points().len());
+        if found != expected {
+            return Err(ErrorKind::ListsLength { found, expected }.into());
+        }
+        let pairs = lengths.iter().map(|&length| u64::from(length)).sum();
         Ok(MeasuredLists {
             backend: self,
             sets,
@@ -166,6 +198,11 @@ impl<'a> MeasuredLists<'a> {
     /// Length of the list of each target, in sorted order.
     pub fn lengths(&self) -> &[u32] {
         &self.lengths
+    }
+
+    /// These lengths, without the sets.
+    pub fn into_lengths(self) -> Vec<u32> {
+        self.lengths
     }
 
     /// All lengths together.

@@ -16,7 +16,8 @@
 //! Under a memory limit the storage of the search stays within the limit, and a search that finds
 //! it too small stops. Lists are then found in two passes ([`measured`]): the first counts, so
 //! that the bytes are known before any are allocated, and the second writes without gaps. The
-//! geometry of pairs is written by the same two passes ([`geometry`]).
+//! geometry of pairs is written by the same two passes ([`geometry`]). So are the lists of a few
+//! points, and the pairs of lists with a skin, which are visited one by one ([`visited`]).
 //!
 //! # Sinks
 //!
@@ -61,4 +62,5 @@ mod select;
 mod sink;
 mod squared;
 pub(crate) mod storage;
+mod visited;
 mod writer;

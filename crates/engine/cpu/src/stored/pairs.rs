@@ -33,6 +33,7 @@
 
 use super::{coordinate::PairArithmetic, listed::Block};
 use crate::{
+    contract::Image,
     error::Error,
     filter::{chosen::ChosenPoints, cutoffs::TypeCutoffs},
     lists::neighbor_lists::NeighborLists,
@@ -92,7 +93,7 @@ impl<T: PairArithmetic> StoredPairs<'_, T> {
     }
 
     /// The values that are worked out once for all targets.
-    pub(super) fn walk(&self) -> ListWalk<'_, T> {
+    pub(crate) fn walk(&self) -> ListWalk<'_, T> {
         ListWalk {
             pairs: self,
             own: match (self.cutoffs, self.radii.sources()) {
@@ -167,9 +168,9 @@ struct InverseRow {
 /// Stored pairs with the values that are worked out once for all targets.
 ///
 /// Made once per traversal; visiting a target only reads it.
-pub(super) struct ListWalk<'a, T> {
+pub(crate) struct ListWalk<'a, T> {
     /// The lists and positions.
-    pub(super) pairs: &'a StoredPairs<'a, T>,
+    pub(crate) pairs: &'a StoredPairs<'a, T>,
     /// The evaluation through nearest images, where that is all.
     pub(super) nearest: Option<Nearest<'a, T>>,
     /// What sources add to the squared radius of the target.
@@ -193,6 +194,20 @@ impl<T: PairArithmetic> ListWalk<'_, T> {
         target: usize,
         seen: &mut Vec<u32>,
         visit: &mut impl FnMut(u32, Pair),
+    ) -> Result<(), Shortage> {
+        self.visit_exactly(target, seen, &mut |index, _, d, d2| {
+            visit(index, rounded(d, d2));
+        })
+    }
+
+    /// The same with the image of every source, in counts of the lattice's vectors, and the
+    /// geometry of the pair in the precision of the positions.
+    #[inline(always)]
+    pub(crate) fn visit_exactly(
+        &self,
+        target: usize,
+        seen: &mut Vec<u32>,
+        visit: &mut impl FnMut(u32, Image, [T; 3], T),
     ) -> Result<(), Shortage> {
         let pairs = self.pairs;
         let (Some(&from), true) = (pairs.targets.get(target), target < pairs.lists.len()) else {
@@ -260,7 +275,12 @@ impl<T: PairArithmetic> ListWalk<'_, T> {
 
     /// Visits in an open domain, where no point stands in its own list and there are no images.
     #[inline(always)]
-    fn visit_open(&self, target: &Target<T>, list: &[u32], visit: &mut impl FnMut(u32, Pair)) {
+    fn visit_open(
+        &self,
+        target: &Target<T>,
+        list: &[u32],
+        visit: &mut impl FnMut(u32, Image, [T; 3], T),
+    ) {
         let from = target.from;
         for &index in list {
             let to = self.pairs.sources.get(index as usize);
@@ -270,7 +290,7 @@ impl<T: PairArithmetic> ListWalk<'_, T> {
             let d = [to[0] - from[0], to[1] - from[1], to[2] - from[2]];
             let d2 = T::squared(d);
             if d2 <= r2 {
-                visit(index, rounded(d, d2));
+                visit(index, [0; 3], d, d2);
             }
         }
     }
@@ -278,7 +298,12 @@ impl<T: PairArithmetic> ListWalk<'_, T> {
     /// Visits through all images, for a list in which every source stands once. The loops over
     /// images are at most one iteration each where the box is wide.
     #[inline(always)]
-    fn visit_images(&self, target: &Target<T>, list: &[u32], visit: &mut impl FnMut(u32, Pair)) {
+    fn visit_images(
+        &self,
+        target: &Target<T>,
+        list: &[u32],
+        visit: &mut impl FnMut(u32, Image, [T; 3], T),
+    ) {
         let from = target.from;
         let half = self.pairs.kind == ListKind::Half;
         for &index in list {
@@ -302,7 +327,7 @@ impl<T: PairArithmetic> ListWalk<'_, T> {
                         let d = [d[0] + shift[0], d[1] + shift[1], d[2] + shift[2]];
                         let d2 = T::squared(d);
                         if d2 <= r2 && !(itself && left_out) {
-                            visit(index, rounded(d, d2));
+                            visit(index, image, d, d2);
                         }
                     }
                 }

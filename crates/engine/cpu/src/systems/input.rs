@@ -137,6 +137,8 @@ pub struct Systems<'a, T = f32> {
     /// Which vectors of its cell every system repeats along; one for all, or none where everything
     /// is open.
     pub periodic: &'a [[bool; 3]],
+    /// Whether pairs exactly as far apart as their radius are left out.
+    pub strict: bool,
 }
 
 /// A system, its numbers checked but for its points.
@@ -157,6 +159,7 @@ impl<'a, T> Systems<'a, T> {
             radii,
             cells: &[],
             periodic: &[],
+            strict: false,
         }
     }
 
@@ -166,6 +169,16 @@ impl<'a, T> Systems<'a, T> {
         Self {
             cells,
             periodic,
+            ..self
+        }
+    }
+
+    /// The same systems without pairs exactly as far apart as their radius, as
+    /// [`Radius::strict`] says.
+    #[must_use]
+    pub fn strictly_within(self) -> Self {
+        Self {
+            strict: true,
             ..self
         }
     }
@@ -281,6 +294,7 @@ impl<T: SystemReal> Systems<'_, T> {
         let periodic = of(self.periodic, system).unwrap_or_default();
         let radius = of(self.radii, system).unwrap_or(f64::NAN);
         let radius = T::radius(radius).map_err(refuse)?;
+        let radius = if self.strict { radius.strict() } else { radius };
         let cell = of(self.cells, system).filter(|_| periodic != [false; 3]);
         let domain = match cell {
             None => Domain::OPEN,

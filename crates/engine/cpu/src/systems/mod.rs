@@ -19,9 +19,11 @@
 //! | `cells` | a system by an ordinary search |
 //! | `quantities` | what is written for a pair |
 //! | `pairs`, `write` | results, and the second pass |
+//! | `again` | pairs among those of a search with a larger radius |
 //!
 //! **Invariant:** pairs and their order depend on the input alone, not on the number of threads.
 
+pub(crate) mod again;
 mod cells;
 mod direct;
 pub(crate) mod input;
@@ -40,7 +42,7 @@ use quantities::{PairIndex, Quantities};
 use rayon::prelude::*;
 use tasks::Wanted;
 use tracing::field::Empty;
-use write::{Place, Write};
+use write::Write;
 
 impl CpuBackend {
     /// Finds the pairs of all systems and writes the quantities that are asked for into `pairs`,
@@ -133,28 +135,12 @@ impl CpuBackend {
         let all: u64 = parts.iter().map(|&(_, count)| count).sum();
         let entries = usize::try_from(all).unwrap_or(usize::MAX);
         pairs.resize(wanted.quantities, entries)?;
-        let SystemPairs {
-            offsets,
-            targets,
-            sources,
-            images,
-            displacements,
-            distances,
-            ..
-        } = pairs;
-        if let Some(last) = offsets.last_mut() {
+        if let Some(last) = pairs.offsets.last_mut() {
             *last = all;
         }
-        let arrays = Place::all(
-            offsets,
-            [targets, sources],
-            images,
-            displacements,
-            distances,
-        );
         let sizes = parts.iter();
         let sizes = sizes.map(|(part, count)| (part.points.len(), *count as usize));
-        let places = SystemPairs::places(arrays, sizes);
+        let places = pairs.places_of(sizes);
         let mut before = 0;
         let mut jobs = nearfield_grid::memory::with_room(parts.len(), WHAT)?;
         for ((part, count), to) in parts.iter().zip(places) {

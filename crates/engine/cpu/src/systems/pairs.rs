@@ -12,7 +12,7 @@ use crate::{
     lists::geometry::{PairArrays, PairGeometry},
 };
 use nearfield_grid::memory::{make_room, zeroed};
-use std::ops::Range;
+use std::{mem::take, ops::Range};
 
 /// The pairs of all systems, in arrays whose memory is reused from one search to the next.
 ///
@@ -95,6 +95,19 @@ impl<T, I> SystemPairs<T, I> {
     /// The distance of every pair: the root of the squared distance that decided it, rounded once.
     pub fn distances(&self) -> &[T] {
         &self.distances
+    }
+
+    /// The arrays, each a vector of its own, for programs that hand them on; they are empty here
+    /// afterwards. The working memory stays for the next search.
+    pub fn take_columns(&mut self) -> PairColumns<T, I> {
+        PairColumns {
+            offsets: take(&mut self.offsets),
+            targets: take(&mut self.targets),
+            sources: take(&mut self.sources),
+            images: take(&mut self.images),
+            displacements: take(&mut self.displacements),
+            distances: take(&mut self.distances),
+        }
     }
 
     /// Empties all arrays and keeps their memory.
@@ -201,15 +214,8 @@ pub struct PairColumns<T, I> {
 }
 
 impl<T, I> From<SystemPairs<T, I>> for PairColumns<T, I> {
-    fn from(pairs: SystemPairs<T, I>) -> Self {
-        Self {
-            offsets: pairs.offsets,
-            targets: pairs.targets,
-            sources: pairs.sources,
-            images: pairs.images,
-            displacements: pairs.displacements,
-            distances: pairs.distances,
-        }
+    fn from(mut pairs: SystemPairs<T, I>) -> Self {
+        pairs.take_columns()
     }
 }
 

@@ -48,7 +48,7 @@ const TASK_POINTS: usize = 1024;
 /// are as fast (docs/measurements/cpu.md).
 pub(super) const MAX_DIRECT: usize = 600;
 
-/// Number of points from which a system is searched by all workers together.
+/// Number of points from which one system of many is searched by all workers together.
 const SHARED: usize = 1 << 15;
 
 /// How the pairs of a system were found.
@@ -129,7 +129,7 @@ impl<T: SystemReal> Found<T> {
         // Before the others, which do not wait for all workers.
         for task in tasks {
             let mut task = lock(task);
-            if systems.points_of(&task.systems) >= SHARED {
+            if is_shared(systems, task.systems.start) {
                 let system = task.systems.start;
                 let Wanted {
                     kind,
@@ -168,7 +168,7 @@ impl<T: SystemReal> Found<T> {
         let (mut begin, mut count) = (0, 0);
         while begin < systems.len() {
             let mut end = begin + 1;
-            let is_large = |system: usize| systems.range(system).len() >= SHARED;
+            let is_large = |system| is_shared(systems, system);
             while end < systems.len()
                 && !is_large(begin)
                 && !is_large(end)
@@ -258,6 +258,12 @@ impl<T: SystemReal> FoundTask<T> {
         }
         Ok(())
     }
+}
+
+/// Whether a system is searched by all workers together: no other system keeps them busy then.
+fn is_shared<T>(systems: &Systems<'_, T>, system: usize) -> bool {
+    let points = systems.range(system).len();
+    points >= SHARED || (systems.len() == 1 && points > MAX_DIRECT)
 }
 
 /// A task that panicked left nothing that is read, so poison is ignored.

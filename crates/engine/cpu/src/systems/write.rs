@@ -43,11 +43,11 @@ pub(super) struct Part<'a, T> {
 pub(super) struct Place<'a, T, I> {
     /// Offsets of the points of the part.
     pub(super) offsets: &'a mut [u64],
-    targets: &'a mut [I],
-    sources: &'a mut [I],
-    images: &'a mut [[i32; 3]],
-    displacements: &'a mut [[T; 3]],
-    distances: &'a mut [T],
+    pub(super) targets: &'a mut [I],
+    pub(super) sources: &'a mut [I],
+    pub(super) images: &'a mut [[i32; 3]],
+    pub(super) displacements: &'a mut [[T; 3]],
+    pub(super) distances: &'a mut [T],
 }
 
 impl<T: SystemReal> FoundTask<T> {
@@ -113,11 +113,18 @@ impl<T: SystemReal> Part<'_, T> {
 impl<T, I> SystemPairs<T, I> {
     /// Cuts all arrays, which have their lengths, into the places of parts with so many points and
     /// pairs each.
-    pub(super) fn places<'a>(
-        arrays: Place<'a, T, I>,
+    pub(super) fn places_of<'a>(
+        &'a mut self,
         parts: impl Iterator<Item = (usize, usize)>,
     ) -> impl Iterator<Item = Place<'a, T, I>> {
-        let mut rest = arrays;
+        let mut rest = Place {
+            offsets: &mut self.offsets[..],
+            targets: &mut self.targets[..],
+            sources: &mut self.sources[..],
+            images: &mut self.images[..],
+            displacements: &mut self.displacements[..],
+            distances: &mut self.distances[..],
+        };
         parts.map(move |(points, pairs)| Place {
             offsets: cut(&mut rest.offsets, points),
             targets: cut(&mut rest.targets, pairs),
@@ -126,26 +133,6 @@ impl<T, I> SystemPairs<T, I> {
             displacements: cut(&mut rest.displacements, pairs),
             distances: cut(&mut rest.distances, pairs),
         })
-    }
-}
-
-impl<'a, T, I> Place<'a, T, I> {
-    /// All arrays of a search.
-    pub(super) fn all(
-        offsets: &'a mut [u64],
-        [targets, sources]: [&'a mut [I]; 2],
-        images: &'a mut [[i32; 3]],
-        displacements: &'a mut [[T; 3]],
-        distances: &'a mut [T],
-    ) -> Self {
-        Self {
-            offsets,
-            targets,
-            sources,
-            images,
-            displacements,
-            distances,
-        }
     }
 }
 
@@ -239,7 +226,7 @@ impl<T: SystemReal, I: PairIndex> Write<'_, T, I> {
             for (to, &tag) in to.iter_mut().zip(list) {
                 let shift = hits.shifts[tags.image(tag)];
                 let d = displacement(from, positions[begin + tags.source(tag)], shift);
-                *to = distance(d);
+                *to = square(d).root();
             }
         }
     }
@@ -277,7 +264,7 @@ impl<T: SystemReal, I: PairIndex> Write<'_, T, I> {
 
 /// fl(fl(x_j − x_i) + S) per axis.
 #[inline(always)]
-fn displacement<T: SystemReal>(from: [T; 3], to: [T; 3], shift: [T; 3]) -> [T; 3] {
+pub(super) fn displacement<T: SystemReal>(from: [T; 3], to: [T; 3], shift: [T; 3]) -> [T; 3] {
     [
         (to[0] - from[0]) + shift[0],
         (to[1] - from[1]) + shift[1],
@@ -285,8 +272,8 @@ fn displacement<T: SystemReal>(from: [T; 3], to: [T; 3], shift: [T; 3]) -> [T; 3
     ]
 }
 
-/// The root of the squared distance of the contract.
+/// The squared distance of the contract.
 #[inline(always)]
-fn distance<T: SystemReal>([x, y, z]: [T; 3]) -> T {
-    z.fused(z, y.fused(y, x * x)).root()
+pub(super) fn square<T: SystemReal>([x, y, z]: [T; 3]) -> T {
+    z.fused(z, y.fused(y, x * x))
 }

@@ -104,6 +104,14 @@ fn points_exactly_at_the_radius_are_pairs_to_the_last_bit() {
         search(&backend, &boxed, ListKind::Full, &mut pairs).unwrap();
         let has = all(&pairs).iter().any(|pair| pair.distance == 5.0);
         assert_eq!(has, radius == 5.0);
+        search(
+            &backend,
+            &boxed.strictly_within(),
+            ListKind::Full,
+            &mut pairs,
+        )
+        .unwrap();
+        assert!(all(&pairs).iter().all(|pair| pair.distance < radius));
     }
 }
 

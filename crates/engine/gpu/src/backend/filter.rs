@@ -20,7 +20,10 @@
 //! the table of cut-offs before every job. Kernels look both up unchecked. Indices of exclusions
 //! are only compared, never looked up; the caller guarantees that they ascend.
 
-use super::{gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints, share::DeviceShare};
+use super::{
+    given_data::RefusedData, gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints,
+    share::DeviceShare,
+};
 use crate::{
     constants::READ_AHEAD,
     error::{Error, ErrorKind, fits},
@@ -69,7 +72,7 @@ pub struct HostPointData<'a> {
 
 /// A number per point on the device, as given and in the order of a sort.
 #[derive(Debug)]
-struct PerPoint<T> {
+pub(super) struct PerPoint<T> {
     what: &'static str,
     given: Buffer<T>,
     sorted: Buffer<T>,
@@ -113,6 +116,37 @@ impl<T: DeviceRepr> PerPoint<T> {
         Ok(true)
     }
 
+    /// Makes room for the values of a set of so many points, which `write` is handed the address
+    /// of.
+    pub(super) fn receive(
+        &mut self,
+        backend: &GpuBackend,
+        points: usize,
+        stamp: u64,
+        write: impl FnOnce(u64) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        (self.stamp, self.sort) = (0, 0);
+        self.given.reserve(&backend.stream, points)?;
+        write(self.given.address())?;
+        (self.stamp, self.points) = (stamp, points);
+        Ok(())
+    }
+
+    /// Forgets the values.
+    pub(super) fn forget(&mut self) {
+        self.stamp = 0;
+    }
+
+    /// Number of values.
+    pub(super) fn points(&self) -> usize {
+        self.points
+    }
+
+    /// What the values are, in messages.
+    pub(super) fn what(&self) -> &'static str {
+        self.what
+    }
+
     /// Brings values of four bytes into the order of the sorted points.
     fn arrange(&mut self, backend: &GpuBackend, points: &DevicePoints) -> Result<(), Error> {
         let is_of = self.stamp != 0 && self.points == points.len();
@@ -154,35 +188,38 @@ impl<T: DeviceRepr> PerPoint<T> {
 
 kept_buffers! {
     /// Lists of points that points exclude.
-    struct ExcludedLists {
+    pub(super) struct ExcludedLists {
         /// Where the list of every point begins, and the end of the last.
         starts: u64 = "starts of exclusions",
         /// The caller's indices.
         indices: u32 = "exclusions of points",
         /// Whether each point is chosen as a target.
-        chosen: u8 = "chosen targets",
+        pub(super) chosen: u8 = "chosen targets",
     }
 }
 
 /// What filters read of a set's points, on the device.
 #[derive(Debug)]
 pub struct DevicePointData {
-    types: PerPoint<u32>,
+    pub(super) types: PerPoint<u32>,
     /// All types are below this.
-    types_bound: u32,
-    molecules: PerPoint<u32>,
-    lists: ExcludedLists,
+    pub(super) types_bound: u32,
+    pub(super) molecules: PerPoint<u32>,
+    pub(super) lists: ExcludedLists,
     /// Of the lists, and points that they are of; 0 for none.
-    lists_stamp: u64,
+    pub(super) lists_stamp: u64,
     lists_of: usize,
-    radii: PerPoint<f32>,
-    largest: f32,
+    pub(super) radii: PerPoint<f32>,
+    /// No radius is larger.
+    pub(super) largest: f32,
     /// Of the chosen targets, and points that they were chosen of; 0 if none were.
-    chosen_stamp: u64,
-    chosen_of: usize,
+    pub(super) chosen_stamp: u64,
+    pub(super) chosen_of: usize,
     /// The chosen targets, and the number of the sort and the stamp that they are of.
     share: DeviceShare,
     shared: [u64; 2],
+    /// What was refused of data that came from the device.
+    pub(super) refused: RefusedData,
 }
 
 impl Default for DevicePointData {
@@ -200,6 +237,7 @@ impl Default for DevicePointData {
             chosen_of: 0,
             share: DeviceShare::default(),
             shared: [0; 2],
+            refused: RefusedData::default(),
         }
     }
 }
@@ -419,6 +457,7 @@ impl DevicePointData {
             + self.radii.bytes()
             + self.lists.held()
             + self.share.bytes()
+            + self.refused.bytes()
     }
 }
 

@@ -21,7 +21,9 @@ use crate::{
     driver::{ContextId, DeviceInfo, describe, open},
     error::{Error, ErrorKind},
     handles::{Context, DeviceValue, Event, Stream},
-    launch::{AscendKernels, GridKernels, ShareKernels, SlotKernels, TraversalKernels},
+    launch::{
+        AscendKernels, GridKernels, PointDataKernels, ShareKernels, SlotKernels, TraversalKernels,
+    },
     memory::{HostBuffer, HostCopy, Queue},
     program::{Module, Modules, Program},
     traversal::{Traversal, Traversals},
@@ -70,6 +72,8 @@ pub(super) struct Shared {
     ascend: [OnceLock<AscendKernels>; 2],
     /// Loaded when lists are first traversed.
     slots: OnceLock<SlotKernels>,
+    /// Loaded when data of points first come from the device.
+    point_data: OnceLock<PointDataKernels>,
     /// Loaded when a job first asks for them.
     pub(super) traversals: Traversals,
     /// Name, architecture and memory.
@@ -127,6 +131,15 @@ impl Shared {
         self.loaded(&self.slots, SlotKernels::load)
     }
 
+    /// The kernels that take data of points from the device, compiled when they are first asked
+    /// for.
+    ///
+    /// # Errors
+    /// The errors of compiling and loading a program.
+    pub(super) fn point_data(&self) -> Result<&PointDataKernels, Error> {
+        self.loaded(&self.point_data, PointDataKernels::load)
+    }
+
     /// The kernels in their place, loaded if they are not there.
     fn loaded<'a, T>(
         &self,
@@ -167,6 +180,7 @@ impl Shared {
             share: OnceLock::new(),
             ascend: [const { OnceLock::new() }; 2],
             slots: OnceLock::new(),
+            point_data: OnceLock::new(),
             id: ContextId::of(&context.0)?,
             context,
             modules,

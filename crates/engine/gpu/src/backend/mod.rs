@@ -39,6 +39,7 @@ mod fields;
 mod filter;
 #[cfg(test)]
 mod filters_on_host;
+mod given_data;
 mod gpu;
 mod halo;
 mod lattice;
@@ -70,6 +71,7 @@ pub use fields::{StagedField, StagedFields, StagedSides};
 pub use filter::{
     DeviceCutoffs, DeviceFilter, DevicePointData, HostExclusions, HostPointData, LastPairs, Stamped,
 };
+pub use given_data::{PointNumber, RefusedPointData, RefusedValues};
 pub use gpu::GpuBackend;
 pub use halo::{HaloField, HaloResults, HaloScratch};
 pub use lattice::DeviceLattice;

@@ -47,9 +47,11 @@ use std::ops::Range;
 ///
 /// ```
 /// use nearfield_gpu::GeometryQuantities;
+/// use nearfield_grid::Precision;
 /// let mut wanted = GeometryQuantities::NONE;
 /// (wanted.displacements, wanted.images) = (true, true);
-/// assert_eq!(wanted.bytes_per_pair(), 24);
+/// assert_eq!(wanted.bytes_per_pair(Precision::Single), 24);
+/// assert_eq!(wanted.bytes_per_pair(Precision::Double), 36);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct GeometryQuantities {
@@ -83,16 +85,19 @@ impl GeometryQuantities {
         self == Self::NONE
     }
 
-    /// Bytes that a pair takes beside its entry in `f32`; in `f64` all but targets and images take
-    /// twice as many.
-    pub fn bytes_per_pair(self) -> usize {
+    /// Bytes that a pair takes beside its entry where positions are in this precision.
+    pub fn bytes_per_pair(self, precision: Precision) -> usize {
         let of = |wanted: bool, bytes: usize| if wanted { bytes } else { 0 };
+        let number = match precision {
+            Precision::Single => size_of::<f32>(),
+            Precision::Double => size_of::<f64>(),
+        };
         of(self.targets, 4)
             + of(self.images, 12)
-            + of(self.shifts, 12)
-            + of(self.displacements, 12)
-            + of(self.squares, 4)
-            + of(self.distances, 4)
+            + of(self.shifts, 3 * number)
+            + of(self.displacements, 3 * number)
+            + of(self.squares, number)
+            + of(self.distances, number)
     }
 }
 
@@ -245,7 +250,7 @@ impl PairBuffers {
 
     /// Bytes of what searches write of a pair beside its entry.
     pub(super) fn bytes_per_pair(&self) -> usize {
-        self.written.bytes_per_pair()
+        self.written.bytes_per_pair(self.precision)
     }
 
     /// From the next search on displacements and what follows from them are in this precision.

@@ -1,4 +1,4 @@
-//! The kernels of stored.cu and slots.cu on the CPU, thread by thread: pairs over lists are the
+//! The kernels of stored.cu, slots.cu and point_data.cu on the CPU, thread by thread: pairs over lists are the
 //! contract's, displacement for displacement, also over lists that hold too much, and over lists
 //! with a skin at positions that have moved since. As in `systems_on_host`.
 
@@ -48,7 +48,7 @@ fn channels(index: usize) -> [f32; 2] {
 }
 
 /// The compiled kernels; None where a test is to be skipped. A block runs at a time.
-fn kernels() -> Option<&'static Mutex<Library>> {
+pub(super) fn kernels() -> Option<&'static Mutex<Library>> {
     static COMPILED: OnceLock<Option<Mutex<Library>>> = OnceLock::new();
     let compile = || {
         let of_engine = sources::STORED.headers.iter().copied();

@@ -13,6 +13,7 @@
 //! | `systems` | systems.cu | pairs of many small systems |
 //! | `ascend` | ascend.cu | lists into ascending order, or nearest first |
 //! | `stored` | stored.cu, slots.cu | pair kernels over stored lists |
+//! | `point_data` | point_data.cu | data of points that filters read, from the device |
 //! | `user_kernel` | programs of callers | theirs |
 //! | `layout` | contract.cuh, walk.cuh, work.cuh and others | structs passed by value or in device memory |
 //!
@@ -27,6 +28,7 @@ mod grid;
 mod kernel;
 mod kernel_lattice;
 mod layout;
+mod point_data;
 mod share;
 pub mod sources;
 mod status;
@@ -46,6 +48,7 @@ pub(crate) use layout::{
     MAX_UNIFORMS, Nearest, Outlet, PairArrays, PairOutput, Parts, Points, Row, Status, Stored,
     StridedChannels, SystemArrays, SystemsStatus, Table, Walk, image_steps,
 };
+pub(crate) use point_data::{PointDataKernels, TakenValues};
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
 pub(crate) use stored::{Entries, OverLists, SlotKernels};
 pub(crate) use systems::{SystemsKernels, units};

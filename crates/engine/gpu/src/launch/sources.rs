@@ -210,6 +210,16 @@ pub const SLOTS: Source = Source {
     ],
 };
 
+/// What filters read of points, from arrays of the device.
+pub const POINT_DATA: Source = Source {
+    name: "point_data",
+    text: include_str!("../../../../../kernels/cuda/point_data.cu"),
+    headers: &[CONSTANTS, CELLS, CONTRACT],
+    layouts: &[],
+    launches_children: false,
+    kernels: &["take_radii", "take_numbers"],
+};
+
 /// Pair kernels over stored lists.
 pub const STORED: Source = Source {
     name: "stored",
@@ -326,7 +336,15 @@ pub const SYSTEMS: Source = Source {
 };
 
 /// The sources that are programs as they stand.
-pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID, SHARE, ASCEND, SLOTS];
+pub const ALL: &[Source] = &[
+    PROBE,
+    CHILDREN_PROBE,
+    GRID,
+    SHARE,
+    ASCEND,
+    SLOTS,
+    POINT_DATA,
+];
 
 /// The sources that become programs with the macros of a traversal.
 pub const TRAVERSALS: &[Source] = &[FLAT, CHILDREN, STORED];

@@ -7,7 +7,7 @@ use nearfield_gpu::{
     DeviceLists, DeviceView, Error, ErrorKind, GeometryQuantities, GpuBackend, HostLists,
     HostPairs, PairOfPoints, Strategy,
 };
-use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
+use nearfield_grid::{Bounds, Domain, Grid, Lattice, Precision, Radius};
 use nearfield_pairs::ListKind;
 use nearfield_testkit::{
     cloud::Cloud,
@@ -358,7 +358,7 @@ fn only_what_is_wanted_is_written_and_held() {
     let squares = values(&backend, views.squares);
     let written = &squares[..lists.pairs() as usize];
     assert!(written.iter().all(|&square| square > 0.0 && square <= r2));
-    let pair = wanted.bytes_per_pair();
+    let pair = wanted.bytes_per_pair(Precision::Single);
     let room = lists.bytes() - plain;
     let pairs = lists.pairs() as usize;
     assert!(

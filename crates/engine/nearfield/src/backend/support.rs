@@ -373,10 +373,13 @@ mod tests {
                     "neighbours of free positions by radii of single points",
                     "`query_into`",
                 ),
-                Self::EachNeighbor => ("neighbours of one point", "`for_each_neighbor`"),
+                Self::EachNeighbor => (
+                    "neighbours of one point, or of a few",
+                    "`for_each_neighbor`, `neighbors_of`",
+                ),
                 Self::FilteredVisits => (
-                    "neighbours of one point with filters",
-                    "`for_each_neighbor`",
+                    "neighbours of these with filters",
+                    "`for_each_neighbor`, `neighbors_of`",
                 ),
                 Self::Batches => ("batches of pairs for a callback", "`for_each_batch`"),
                 Self::Skin => ("lists with a skin", "`VerletLists`"),

@@ -25,6 +25,7 @@ use nearfield_grid::{Bounds, Domain, Precision, Radius};
 pub struct DeviceEngineBuilder {
     pub(super) radius: f64,
     pub(super) precision: Precision,
+    pub(super) strict: bool,
     /// An error is kept until the start, so that settings can be chained.
     pub(super) domain: Result<Domain, nearfield_grid::Error>,
     /// 0 where the engine chooses by the points.
@@ -42,6 +43,7 @@ impl DeviceEngineBuilder {
         Self {
             radius,
             precision: Precision::Single,
+            strict: false,
             domain: Ok(Domain::OPEN),
             subdivision: 0,
             strategy: Strategy::Flat,
@@ -57,10 +59,11 @@ impl DeviceEngineBuilder {
     /// # Errors
     /// As [`Radius::rounded`] and [`Radius::new_f64`].
     pub(super) fn checked_radius(&self) -> Result<Radius, nearfield_grid::Error> {
-        match self.precision {
+        let radius = match self.precision {
             Precision::Single => Radius::rounded(self.radius),
             Precision::Double => Radius::new_f64(self.radius),
-        }
+        }?;
+        Ok(if self.strict { radius.strict() } else { radius })
     }
 
     /// The precision of positions and of the decision about pairs, single by default.
@@ -70,6 +73,14 @@ impl DeviceEngineBuilder {
     /// results of pair kernels stay `f32`. Positions of the other precision are refused.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
+        self
+    }
+
+    /// Leaves out pairs exactly as far apart as the radius, or as the cut-off of their types, as
+    /// [`Builder::strictly_within`](crate::Builder::strictly_within). Not with radii of single
+    /// points.
+    pub fn strictly_within(mut self) -> Self {
+        self.strict = true;
         self
     }
 

@@ -371,7 +371,8 @@ impl DeviceEngine {
     /// [`ErrorKind::OnDevice`] naming the set when coordinates are not finite or memory runs out,
     /// and [`ErrorKind::Gpu`] when the GPU fails. The set then has its last good positions, what
     /// was computed since the last call does not stand, and the next call says
-    /// [`Progress::Repeat`].
+    /// [`Progress::Repeat`]. The same holds for data of points that came from the device and cannot
+    /// be used ([`set_radii_from_device`](Self::set_radii_from_device)): the set then has none.
     pub fn finish(&mut self) -> Result<Progress, Error> {
         self.usable()?;
         // One wait for all that the device is asked.
@@ -382,6 +383,9 @@ impl DeviceEngine {
         {
             set.points.ask(&self.backend)?;
         }
+        for set in self.sets.iter_mut() {
+            self.backend.ask_about_data(&mut set.data)?;
+        }
         for lists in self.lists.values_mut() {
             if lists.provisional {
                 lists.storage.ask(&self.backend)?;
@@ -391,6 +395,7 @@ impl DeviceEngine {
             }
         }
         self.settle_all()?;
+        self.settle_data()?;
         let mut progress = if std::mem::take(&mut self.sorted_anew) {
             Progress::Repeat
         } else {

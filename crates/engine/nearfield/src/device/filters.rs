@@ -67,7 +67,7 @@ impl FilterSettings {
     pub(super) fn start(
         &self,
         backend: &GpuBackend,
-        radius: Radius,
+        (radius, strict): (Radius, bool),
         lists: ListKind,
         order: ListOrder,
     ) -> Result<EngineFilters, Error> {
@@ -76,6 +76,9 @@ impl FilterSettings {
             rule: self.rule,
             ..EngineFilters::default()
         };
+        if strict && self.rule != RadiusRule::Uniform {
+            return Err(ErrorKind::StrictRadii(self.rule).into());
+        }
         if lists == ListKind::Half && !self.rule.is_symmetric() {
             let rule = self.rule;
             let refused = nearfield_cpu::ErrorKind::HalfRule { rule };
@@ -95,7 +98,7 @@ impl FilterSettings {
             if self.rule != RadiusRule::Uniform {
                 return combined("cut-offs per pair of types", "radii of single points");
             }
-            let table = CutoffTable::new(rows, radius, false)?;
+            let table = CutoffTable::new(rows, radius, strict)?;
             let mut cutoffs = DeviceCutoffs::default();
             backend.take_cutoffs(&mut cutoffs, stamped(table.squares()), table.types())?;
             (filters.cutoffs, filters.types) = (Some(cutoffs), table.types());

@@ -66,6 +66,7 @@
 //! | positions | 3 per point: x, y, z | the caller's |
 //! | a [`DeviceField`] | its channels per point, side by side | the caller's |
 //! | results of a traversal | the kernel's outputs per target, side by side | the caller's |
+//! | radii, types, molecules, a mask of targets | 1 per point | the caller's |
 //! | counts | 1 per target | the caller's |
 //! | lists: starts, lengths | 1 per target | the caller's |
 //! | lists: entries | 1 per neighbour, and room behind them | by target, as its start says |
@@ -78,6 +79,10 @@
 //! copied by [`update`](DeviceEngine::update), so the array may be overwritten by work that is put
 //! on the stream afterwards. Fields and results are read and written in place by the work that
 //! names them.
+//!
+//! Radii of single points are `f32`, types and molecules whole numbers of 32 or 64 bits, and a mask
+//! bytes. They are copied like positions, and those that cannot be used are found by `finish`
+//! ([`set_radii_from_device`](DeviceEngine::set_radii_from_device)).
 //!
 //! A program that keeps its arrays in the [order](DeviceEngine::order) of the cells, into which
 //! [`reorder`](DeviceEngine::reorder) brings them, makes everything that follows faster: points
@@ -153,6 +158,7 @@ mod engine;
 mod fields;
 mod filters;
 mod geometry;
+mod given_data;
 mod halo;
 mod helper;
 mod lent;
@@ -177,7 +183,7 @@ pub use lists::DeviceListsView;
 pub use nearfield_gpu::DeviceSystems;
 pub use nearfield_gpu::{
     Context, DeviceArray, DeviceArrayMut, DeviceBuffer, DeviceField, DeviceValue, DeviceView,
-    DeviceViewMut, DoublePairViews, DriverError, Event, GeometryQuantities, PairViews,
+    DeviceViewMut, DoublePairViews, DriverError, Event, GeometryQuantities, PairViews, PointNumber,
     PositionNumber, Stream,
 };
 pub use systems::{DevicePairsView, DeviceSystemSearch};

@@ -1,5 +1,5 @@
 //! What filters read of the points of an engine on the device: taken from the host, checked,
-//! copied.
+//! copied. Module `given_data` takes them from arrays of the device.
 //!
 //! Data are checked as [`Engine`](crate::Engine) checks them, and are copied to the device once.
 //! They belong to indices: as long as the number of points stays they follow the points, and a job
@@ -18,6 +18,7 @@ use super::{
 use crate::{Error, ErrorKind, ListKind, PointSetId, RadiusRule};
 use nearfield_cpu::{ChosenPoints, CpuBackend, ExclusionArrays, Exclusions, PointTypes};
 use nearfield_gpu::{HostExclusions, HostPointData};
+use nearfield_grid::Radius;
 
 impl DeviceEngine {
     /// Gives every point of a set a type, from an array of the host, as
@@ -136,17 +137,23 @@ impl DeviceEngine {
         set: PointSetId,
         make: impl FnOnce(usize) -> Result<ChosenPoints, nearfield_cpu::Error>,
     ) -> Result<(), Error> {
-        let points = self.points(set)?;
-        if self.settings.lists == ListKind::Half {
-            let (first, second) = ("chosen targets", "half lists");
-            return Err(ErrorKind::Combined { first, second }.into());
-        }
+        let points = self.can_choose(set)?;
         let made = make(points).map_err(|source| ErrorKind::PointData { set, source })?;
         let given = HostPointData {
             chosen: Some(stamped(made.mask())),
             ..HostPointData::default()
         };
         self.take(set, given, |given| given.chosen = Some(points))
+    }
+
+    /// Refuses to choose targets for half lists; returns how many points the set has.
+    pub(super) fn can_choose(&self, set: PointSetId) -> Result<usize, Error> {
+        let points = self.points(set)?;
+        if self.settings.lists == ListKind::Half {
+            let (first, second) = ("chosen targets", "half lists");
+            return Err(ErrorKind::Combined { first, second }.into());
+        }
+        Ok(points)
     }
 
     /// All points of a set are targets again.
@@ -167,12 +174,7 @@ impl DeviceEngine {
     /// As there, and [`ErrorKind::OnDevice`] when the GPU fails.
     pub fn set_radii(&mut self, set: PointSetId, radii: &[f32]) -> Result<(), Error> {
         let points = self.points(set)?;
-        let rule = self.filters.rule();
-        if rule == RadiusRule::Uniform {
-            let what = "points";
-            return Err(ErrorKind::UnusedRadii { what, rule }.into());
-        }
-        let largest = self.settings.checked_radius().map_err(ErrorKind::Setup)?;
+        let largest = self.largest_own_radius(set)?;
         CpuBackend::new(1)?
             .check_radii(radii, points, largest)
             .map_err(|source| ErrorKind::Radii { set, source })?;
@@ -181,6 +183,18 @@ impl DeviceEngine {
             ..HostPointData::default()
         };
         self.take(set, given, |given| given.radii = Some(points))
+    }
+
+    /// The largest radius that points of a set may have of their own, if they may.
+    pub(super) fn largest_own_radius(&self, set: PointSetId) -> Result<Radius, Error> {
+        self.known(set)?;
+        let rule = self.filters.rule();
+        if rule == RadiusRule::Uniform {
+            let what = "points";
+            return Err(ErrorKind::UnusedRadii { what, rule }.into());
+        }
+        let largest = self.settings.checked_radius().map_err(ErrorKind::Setup)?;
+        Ok(largest)
     }
 
     /// Copies data of a set's points, and notes for how many points there are some now.

@@ -73,9 +73,9 @@ impl DeviceEngineBuilder {
             return Err(ErrorKind::Gpu(nearfield_gpu::ErrorKind::SlantedBox.into()).into());
         }
         let backend = backend()?;
-        let filters = self
-            .filters
-            .start(&backend, radius, self.lists, self.order)?;
+        let filters =
+            self.filters
+                .start(&backend, (radius, self.strict), self.lists, self.order)?;
         Ok(DeviceEngine {
             settings: self,
             filters: OfProcess::new(filters),

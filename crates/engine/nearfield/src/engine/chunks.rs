@@ -46,10 +46,16 @@ use nearfield_grid::memory::zeroed;
 #[derive(Debug)]
 pub struct ListChunks<'e> {
     engine: &'e Engine,
-    targets: PointSetId,
-    sources: PointSetId,
     /// Who finds the lists, and how long they are.
     measured: Measured<'e>,
+    at: Position,
+}
+
+/// How far chunks have been handed out, and their storage.
+#[derive(Debug)]
+struct Position {
+    targets: PointSetId,
+    sources: PointSetId,
     /// By slot, whether a device that has failed had handed the list out; empty unless one has.
     handed_out: Vec<bool>,
     /// Most targets of a chunk.
@@ -63,6 +69,21 @@ pub struct ListChunks<'e> {
     next_entry: u64,
     /// The storage of all chunks, reserved once.
     rows: ListRows,
+}
+
+/// [Chunks](ListChunks) between two of them, which borrow no engine: for bindings of languages
+/// without borrows.
+#[derive(Debug)]
+pub struct PausedChunks {
+    measured: PausedMeasured,
+    at: Position,
+}
+
+/// [`Measured`] without the engine.
+#[derive(Debug)]
+enum PausedMeasured {
+    Cpu(Vec<u32>),
+    Device(MeasuredRows),
 }
 
 /// Number of neighbours of every target, in sorted order, by the backend that finds the lists.
@@ -145,6 +166,20 @@ impl Engine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<ListChunks<'_>, Error> {
+        self.list_chunks_within(targets, sources, self.settings.memory_limit)
+    }
+
+    /// As [`list_chunks`](Self::list_chunks), with a limit of these bytes in the place of the
+    /// engine's; all lists in one chunk without one.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn list_chunks_within(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+        limit: Option<u64>,
+    ) -> Result<ListChunks<'_>, Error> {
         let pair = self.pair(targets, sources)?;
         self.in_place()?;
         let job = job(JobKind::Chunks, targets, sources);
@@ -171,15 +206,13 @@ impl Engine {
                     measured
                 }
             };
-        let (max_targets, max_pairs) = match self.settings.memory_limit {
+        let (max_targets, max_pairs) = match limit {
             Some(limit) => split(&measured, targets, limit)?,
             None => (measured.lengths().len(), measured.pairs()),
         };
-        let mut chunks = ListChunks {
-            engine: self,
+        let at = Position {
             targets,
             sources,
-            measured,
             handed_out: Vec::new(),
             max_targets,
             max_pairs,
@@ -187,8 +220,38 @@ impl Engine {
             next_entry: 0,
             rows: ListRows::default(),
         };
+        let mut chunks = ListChunks {
+            engine: self,
+            measured,
+            at,
+        };
         chunks.make_room()?;
         Ok(chunks)
+    }
+
+    /// Goes on with chunks that were [paused](ListChunks::pause). The sets and settings of the
+    /// engine must be as they were then: lists of other points would be of no use, so bindings
+    /// refuse to resume after a change.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownPointSet`] and [`ErrorKind::Cpu`] if the sets are others.
+    pub fn resume_chunks(&self, paused: PausedChunks) -> Result<ListChunks<'_>, Error> {
+        let PausedChunks { measured, at } = paused;
+        self.pair(at.targets, at.sources)?;
+        self.in_place()?;
+        let measured = match measured {
+            PausedMeasured::Cpu(lengths) => {
+                let of = self.pair_of_sets(at.targets, at.sources)?;
+                let before = (self.backend).measured_before(of, self.settings.lists, lengths);
+                Measured::Cpu(before?)
+            }
+            PausedMeasured::Device(rows) => Measured::Device(rows),
+        };
+        Ok(ListChunks {
+            engine: self,
+            measured,
+            at,
+        })
     }
 
     /// The lengths of all lists, by the CPU backend.
@@ -220,12 +283,23 @@ impl ListChunks<'_> {
             range = self.cut();
             self.write(&range)?;
         }
-        (self.next, self.next_entry) = (range.slots.end, range.entries.end);
+        (self.at.next, self.at.next_entry) = (range.slots.end, range.entries.end);
         Ok(Some(ListChunk {
             targets: &self.measured.targets()[range.slots],
-            offsets: self.rows.offsets(),
-            indices: self.rows.indices(),
+            offsets: self.at.rows.offsets(),
+            indices: self.at.rows.indices(),
         }))
+    }
+
+    /// Ends the borrow of the engine between two chunks, until [`Engine::resume_chunks`].
+    pub fn pause(self) -> PausedChunks {
+        PausedChunks {
+            measured: match self.measured {
+                Measured::Cpu(lists) => PausedMeasured::Cpu(lists.into_lengths()),
+                Measured::Device(rows) => PausedMeasured::Device(rows),
+            },
+            at: self.at,
+        }
     }
 
     /// Neighbours in all chunks together, those handed out included.
@@ -235,14 +309,14 @@ impl ListChunks<'_> {
 
     /// Bytes of the storage that all chunks share.
     pub fn bytes(&self) -> usize {
-        self.rows.bytes()
+        self.at.rows.bytes()
     }
 
     /// Makes the storage of all chunks.
     fn make_room(&mut self) -> Result<(), Error> {
-        let (engine, targets, pairs) = (self.engine, self.max_targets, self.max_pairs);
+        let (engine, targets, pairs) = (self.engine, self.at.max_targets, self.at.max_pairs);
         if let (Measured::Device(_), Some(device)) = (&self.measured, engine.second_backend()) {
-            let rows = &mut self.rows;
+            let rows = &mut self.at.rows;
             let lent = device.alone(&engine.input(), |device| {
                 device.lend_rows(rows, targets, pairs)
             });
@@ -251,12 +325,12 @@ impl ListChunks<'_> {
                 Err(fault) => self.take_over(fault)?,
             }
         }
-        Ok(self.rows.reserve(targets, pairs)?)
+        Ok(self.at.rows.reserve(targets, pairs)?)
     }
 
     /// Writes the lists of a range; the fault of the device, if one failed.
     fn write(&mut self, range: &RowRange) -> Result<Option<Fault>, Error> {
-        let (engine, rows) = (self.engine, &mut self.rows);
+        let (engine, rows) = (self.engine, &mut self.at.rows);
         let order = engine.settings.order;
         match (&self.measured, engine.second_backend()) {
             (Measured::Cpu(lists), _) => {
@@ -281,10 +355,10 @@ impl ListChunks<'_> {
     /// Goes on with the CPU backend, which finds the lists that have not been handed out.
     fn take_over(&mut self, fault: Fault) -> Result<(), Error> {
         const WHAT: &str = "marks of targets";
-        let measured = self.engine.measured(self.targets, self.sources)?;
+        let measured = self.engine.measured(self.at.targets, self.at.sources)?;
         let points = measured.targets().len();
         let mut done = zeroed(points, WHAT)?;
-        for &target in &self.measured.targets()[..self.next] {
+        for &target in &self.measured.targets()[..self.at.next] {
             if let Some(done) = done.get_mut(target as usize) {
                 *done = 1u8;
             }
@@ -292,8 +366,8 @@ impl ListChunks<'_> {
         let mut handed_out = nearfield_grid::memory::with_room(points, WHAT)?;
         handed_out.extend((measured.targets().iter()).map(|&target| done[target as usize] == 1));
         self.measured = Measured::Cpu(measured);
-        (self.handed_out, self.next, self.next_entry) = (handed_out, 0, 0);
-        let job: Job = job(JobKind::Chunks, self.targets, self.sources);
+        (self.at.handed_out, self.at.next, self.at.next_entry) = (handed_out, 0, 0);
+        let job: Job = job(JobKind::Chunks, self.at.targets, self.at.sources);
         (self.engine).was_done(job, Device::Cpu, fault.to_string().into());
         Ok(())
     }
@@ -304,22 +378,22 @@ impl ListChunks<'_> {
     /// beside writing the lists.
     fn cut(&self) -> RowRange {
         let lengths = self.measured.lengths();
-        let done = |slot: usize| self.handed_out.get(slot) == Some(&true);
-        let begin = (self.next..lengths.len()).find(|&slot| !done(slot));
+        let done = |slot: usize| self.at.handed_out.get(slot) == Some(&true);
+        let begin = (self.at.next..lengths.len()).find(|&slot| !done(slot));
         let begin = begin.unwrap_or(lengths.len());
         let mut pairs = 0;
         let taken = (begin..lengths.len())
-            .take(self.max_targets)
+            .take(self.at.max_targets)
             .take_while(|&slot| {
                 let with = pairs + u64::from(lengths[slot]);
-                let fits = with <= self.max_pairs && !done(slot);
+                let fits = with <= self.at.max_pairs && !done(slot);
                 pairs = if fits { with } else { pairs };
                 fits
             })
             .count();
         RowRange {
             slots: begin..begin + taken,
-            entries: self.next_entry..self.next_entry + pairs,
+            entries: self.at.next_entry..self.at.next_entry + pairs,
         }
     }
 }
@@ -393,6 +467,17 @@ impl<'a> ListChunk<'a> {
         &self.indices[self.offsets[k] as usize..self.offsets[k + 1] as usize]
     }
 
+    /// Where the neighbours of each target begin in [`indices`](Self::indices), and the end of the
+    /// last: one number more than there are targets.
+    pub fn offsets(&self) -> &'a [u64] {
+        self.offsets
+    }
+
+    /// The neighbours of all targets, one list behind the other; there may be room behind the last.
+    pub fn indices(&self) -> &'a [u32] {
+        self.indices
+    }
+
     /// Every target with its neighbours.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (u32, &'a [u32])> {
         let chunk = *self;
@@ -426,6 +511,36 @@ mod tests {
         }
         assert!(chunks.next_chunk().unwrap().is_none());
         found
+    }
+
+    #[test]
+    fn chunks_that_were_paused_go_on_where_they_were() {
+        let points = Cloud::Clusters.points(3_000, 4);
+        for device in [Device::Cpu, Device::Emulated(Default::default())] {
+            let mut engine = (Engine::builder(1.0).memory_limit(20_000).device(device))
+                .build()
+                .unwrap();
+            let set = engine.add_point_set(&points).unwrap();
+            let expected = chunks_of(&engine, set);
+            let mut paused = engine.list_chunks(set, set).unwrap().pause();
+            let mut found = Vec::new();
+            loop {
+                let mut chunks = engine.resume_chunks(paused).unwrap();
+                let Some(chunk) = chunks.next_chunk().unwrap() else {
+                    break;
+                };
+                let lists = chunk.iter().map(|(_, list)| list.to_vec()).collect();
+                found.push((chunk.targets().to_vec(), lists));
+                paused = chunks.pause();
+            }
+            assert!(found == expected && found.len() > 2, "{device}");
+            // Lengths of other points are refused.
+            let paused = engine.list_chunks(set, set).unwrap().pause();
+            engine.update(set, &points[..10]).unwrap();
+            if device == Device::Cpu {
+                assert!(engine.resume_chunks(paused).is_err());
+            }
+        }
     }
 
     #[test]

@@ -55,6 +55,7 @@ pub(crate) mod report;
 mod report_json;
 pub(crate) mod search_pairs;
 pub(crate) mod sets;
+pub(crate) mod skin_search;
 pub(crate) mod systems;
 pub(crate) mod traverse;
 pub(crate) mod verlet;
@@ -578,6 +579,7 @@ impl Engine {
     fn memory(&self) -> MemoryReport {
         let sets = |bytes: fn(&Set) -> usize| self.sets.iter().map(bytes).sum();
         let lists = |bytes: fn(&SearchPair) -> usize| self.pairs.records().map(bytes).sum();
+        let visited = self.visited.lock().unwrap_or_else(PoisonError::into_inner);
         MemoryReport {
             sorted_points: sets(|set| set.grid.made().map_or(0, |grid| grid.points().bytes())),
             tables: sets(|set| set.grid.made().map_or(0, Grid::table_bytes)),
@@ -586,6 +588,7 @@ impl Engine {
             radii: sets(|set| set.radii.bytes()),
             filters: sets(|set| set.data.bytes()),
             positions: sets(Set::copy_bytes),
+            queries: sets(Set::wide_bytes) + visited.bytes(),
             backend_scratch: self.backend.scratch_bytes(),
             list_entries: lists(|pair| pair.lists.entry_bytes()),
             list_bookkeeping: lists(|pair| pair.lists.bookkeeping_bytes()),

@@ -75,7 +75,6 @@ impl Report {
 
 /// Bytes an engine holds by structure, room kept for the next step included.
 ///
-/// The second copy of a set that a far-reaching query keeps is in [`SetReport::bytes`] alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct MemoryReport {
@@ -97,6 +96,9 @@ pub struct MemoryReport {
     /// Positions in the caller's order, kept by [`VerletLists`](crate::lists::VerletLists) and by
     /// engines that work on a GPU.
     pub positions: usize,
+    /// What queries keep: copies of sets on wider cells, which [`SetReport::bytes`] has too, and
+    /// the pairs of the last point that was visited on a GPU.
+    pub queries: usize,
     /// Scratch of the CPU backend's workers: candidates and their fields.
     pub backend_scratch: usize,
     /// Entries of lists.
@@ -114,7 +116,7 @@ impl MemoryReport {
     /// Every structure by name, as the fields are called.
     ///
     /// The order is that of the fields, and does not change from call to call.
-    pub fn parts(&self) -> [(&'static str, usize); 10] {
+    pub fn parts(&self) -> [(&'static str, usize); 11] {
         let Self {
             sorted_points,
             tables,
@@ -123,6 +125,7 @@ impl MemoryReport {
             radii,
             filters,
             positions,
+            queries,
             backend_scratch,
             list_entries,
             list_bookkeeping,
@@ -135,6 +138,7 @@ impl MemoryReport {
             ("radii", radii),
             ("filters", filters),
             ("positions", positions),
+            ("queries", queries),
             ("backend_scratch", backend_scratch),
             ("list_entries", list_entries),
             ("list_bookkeeping", list_bookkeeping),

@@ -103,7 +103,7 @@ impl Set {
     }
 
     /// Bytes of the copy for queries.
-    fn wide_bytes(&self) -> usize {
+    pub(crate) fn wide_bytes(&self) -> usize {
         let wide = self.wide.lock().unwrap_or_else(PoisonError::into_inner);
         wide.as_ref()
             .map_or(0, |wide| wide.grid.bytes() + wide.radii.bytes())

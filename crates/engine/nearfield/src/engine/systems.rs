@@ -61,7 +61,7 @@ pub fn neighbors<T: SystemReal>(
 #[derive(Debug, Clone, Default)]
 #[must_use = "settings do nothing until build() is called"]
 pub struct SystemSearchBuilder {
-    device: Device,
+    pub(super) device: Device,
     threads: usize,
     simd: Option<SimdLevel>,
     lists: ListKind,
@@ -191,7 +191,8 @@ impl SystemSearch {
     /// ```
     ///
     /// # Errors
-    /// A GPU refuses systems of more than 32,768 points, and such with millions of images, by name.
+    /// A GPU refuses systems of more than 32,768 points, and such with millions of images, by name,
+    /// and strict radii by [`ErrorKind::Combined`].
     /// If it fails, the CPU backend does the search, and the [report](Self::report) says so.
     ///
     /// [`ErrorKind::Cpu`] with [`cpu::ErrorKind::SystemOffsets`], [`cpu::ErrorKind::SystemsLength`]
@@ -228,6 +229,10 @@ impl SystemSearch {
         if let Some(gpu) = &mut self.gpu {
             gpu.usable()?;
             systems.check_for::<I>()?;
+            if systems.strict {
+                let (first, second) = ("a strict radius", "systems on a GPU");
+                return Err(ErrorKind::Combined { first, second }.into());
+            }
             if gpu.may_try() {
                 match gpu.run(systems, lists, quantities, pairs) {
                     Ok(()) => return Ok(()),
@@ -240,6 +245,11 @@ impl SystemSearch {
         self.cpu
             .search_systems(systems, lists, order, quantities, pairs)
             .map_err(|error| ErrorKind::Cpu(error).into())
+    }
+
+    /// The CPU backend.
+    pub(super) fn cpu(&self) -> &CpuBackend {
+        &self.cpu
     }
 
     /// Where searches run, and why there.

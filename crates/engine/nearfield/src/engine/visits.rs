@@ -7,12 +7,21 @@
 //! one query.
 
 use crate::{
-    Engine, Error, ErrorKind, Pair, PointSetId,
-    backend::{AttachedDevice, Fault, JobKind, rows::QueryTo, support::Feature},
+    Device, Engine, Error, ErrorKind, ListOrder, NeighborLists, Pair, Permutation, PointSetId,
+    backend::{
+        AttachedDevice, Fault, JobKind,
+        limit::{LISTS, within},
+        rows::QueryTo,
+        support::Feature,
+    },
     engine::jobs::{Assigned, job},
-    lists::{NeighborPair, PairGeometry},
+    lists::{Csr, NeighborPair, PairGeometry},
 };
+use nearfield_grid::memory::{make_room, with_room};
 use std::sync::PoisonError;
+
+/// Name of the memory of lists of some points in messages.
+const WHAT: &str = "neighbour lists of some points";
 
 impl Engine {
     /// Calls `visit` with every neighbour in `sources` of one point of `targets` and the geometry
@@ -46,9 +55,120 @@ impl Engine {
         point: usize,
         mut visit: impl FnMut(u32, Pair),
     ) -> Result<(), Error> {
+        if let Assigned::Device(device) = self.assign_visits([targets, sources], [point])? {
+            let job = job(JobKind::Visits, targets, sources);
+            // Another thread that visits meanwhile makes memory of its own.
+            let kept = || self.visited.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut found: PairGeometry = std::mem::take(&mut *kept());
+            let sets = [targets, sources];
+            let asked = self.visit_on_device(device, sets, &[point as u32], &mut found);
+            if let Ok(Ok(())) = asked {
+                for pair in others(&found, 0, (targets == sources).then_some(point)) {
+                    // They were `f32`.
+                    let (d, d2) = (pair.d.map(|x| x as f32), pair.d2 as f32);
+                    visit(pair.index, Pair { d, d2 });
+                }
+            }
+            *kept() = found;
+            match asked? {
+                Ok(()) => {
+                    self.ran(job, None);
+                    return Ok(());
+                }
+                Err(fault) => self.ran(job, Some(fault.to_string())),
+            }
+        }
+        let of = self.pair_of_sets(targets, sources)?;
+        let place = self.places(targets)?.order()[point] as usize;
+        Ok(of.for_each_neighbor(place, |source, _, pair| visit(source, pair))?)
+    }
+
+    /// The neighbours in `sources` of some points of `targets`, given by their indices in any
+    /// order: list i has those of `points[i]`. For one point after the other,
+    /// [`for_each_neighbor`](Self::for_each_neighbor) needs no lists; for one choice of targets in
+    /// many jobs there is [`set_targets`](Self::set_targets), which this leaves alone: all points
+    /// that are asked for have neighbours, chosen or not.
+    ///
+    /// Lists are full, also in an engine of half lists, and in the order that the engine was built
+    /// with. All other filters hold, and so do radii of single points. A point takes about a
+    /// microsecond and its share of the workers; for most points of a set a search is faster.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut engine = Engine::builder(1.0).build()?;
+    /// let row: Vec<[f32; 3]> = (0..9).map(|x| [0.75 * x as f32, 0.0, 0.0]).collect();
+    /// let points = engine.add_point_set(&row)?;
+    /// let lists = engine.neighbors_of(points, points, &[8, 0])?;
+    /// assert_eq!((lists.of(0), lists.of(1)), (&[7][..], &[1][..]));
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    ///
+    /// A GPU does it where it does `for_each_neighbor`, all points in one query.
+    ///
+    /// # Errors
+    /// As [`for_each_neighbor`](Self::for_each_neighbor), and [`ErrorKind::MemoryLimit`].
+    pub fn neighbors_of(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+        points: &[u32],
+    ) -> Result<NeighborLists, Error> {
+        let (t, s) = (targets.slot(), sources.slot());
+        let _span = tracing::debug_span!("engine.neighbors_of", targets = t, sources = s).entered();
+        let numbers = points.iter().map(|&point| point as usize);
+        let assigned = self.assign_visits([targets, sources], numbers)?;
+        let job = job(JobKind::Visits, targets, sources);
+        let reason = match assigned {
+            Assigned::Cpu(reason) => reason,
+            Assigned::Device(device) => {
+                let mut found = PairGeometry::default();
+                match self.visit_on_device(device, [targets, sources], points, &mut found)? {
+                    Ok(()) => {
+                        let lists = self.without_themselves(&found, targets == sources, points)?;
+                        self.ran(job, None);
+                        return Ok(lists);
+                    }
+                    Err(fault) => fault.to_string().into(),
+                }
+            }
+        };
+        let of = self.pair_of_sets(targets, sources)?;
+        let table = self.places(targets)?.order();
+        let mut places = with_room(points.len(), WHAT)?;
+        places.extend(points.iter().map(|&point| table[point as usize]));
+        let mut lists = NeighborLists::default();
+        let lengths = self.backend.count_some(of, &places)?;
+        self.admit_lists_of(&lengths)?;
+        (self.backend).lists_of_some(of, &places, &lengths, self.settings.order, &mut lists)?;
+        self.was_done(job, Device::Cpu, reason);
+        Ok(lists)
+    }
+
+    /// Refuses lists of these lengths if they exceed the memory limit.
+    fn admit_lists_of(&self, lengths: &[u32]) -> Result<(), Error> {
+        let Some(limit) = self.settings.memory_limit else {
+            return Ok(());
+        };
+        let pairs = lengths.iter().map(|&length| u64::from(length)).sum();
+        let needed = NeighborLists::default().bytes_after(lengths.len(), pairs);
+        within(limit, LISTS, needed)
+    }
+
+    /// The place of every point of a set among those that the CPU pool searches.
+    fn places(&self, set: PointSetId) -> Result<&Permutation, Error> {
+        self.sets[set.slot()].searched_places(self.settings.rule, &self.backend)
+    }
+
+    /// Where visits of points of a set are to be done, which are refused if there are no such
+    /// points.
+    fn assign_visits(
+        &self,
+        [targets, sources]: [PointSetId; 2],
+        asked: impl IntoIterator<Item = usize>,
+    ) -> Result<Assigned<'_>, Error> {
         let pair = self.pair(targets, sources)?;
         let points = self.sets[targets.slot()].grid.len();
-        if point >= points {
+        if let Some(point) = asked.into_iter().find(|&point| point >= points) {
             return Err(ErrorKind::UnknownPoint {
                 set: targets,
                 point,
@@ -64,59 +184,76 @@ impl Engine {
         } else {
             Feature::EachNeighbor
         };
-        let assigned = self.assign_pair(&feature, pair.map(|slot| slot as usize))?;
-        if let Assigned::Device(device) = assigned {
-            let job = job(JobKind::Visits, targets, sources);
-            match self.visit_on_device(device, [targets, sources], point, &mut visit)? {
-                Ok(()) => {
-                    self.ran(job, None);
-                    return Ok(());
-                }
-                Err(fault) => self.ran(job, Some(fault.to_string())),
-            }
-        }
-        let of = self.pair_of_sets(targets, sources)?;
-        let (set, rule) = (&self.sets[targets.slot()], self.settings.rule);
-        let places = set.searched_places(rule, &self.backend)?;
-        let place = places.order()[point] as usize;
-        Ok(of.for_each_neighbor(place, |source, _, pair| visit(source, pair))?)
+        self.assign_pair(&feature, pair.map(|slot| slot as usize))
     }
 
-    /// The same on the device; the fault after which the CPU backend has to. Nothing has been
-    /// visited then.
+    /// Finds the neighbours of points on the device, themselves included; the fault after which
+    /// the CPU backend has to.
     fn visit_on_device(
         &self,
         device: AttachedDevice<'_>,
         [targets, sources]: [PointSetId; 2],
-        point: usize,
-        visit: &mut dyn FnMut(u32, Pair),
+        points: &[u32],
+        found: &mut PairGeometry,
     ) -> Result<Result<(), Fault>, Error> {
         let Some(positions) = self.sets[targets.slot()].grid.copied() else {
             return Ok(Err(Fault::Behind));
         };
-        let position = &positions.as_chunks::<3>().0[point..=point];
+        let all = positions.as_chunks::<3>().0;
+        let mut asked = with_room(points.len(), "positions of points")?;
+        asked.extend(points.iter().map(|&point| all[point as usize]));
         let (set, rule) = (&self.sets[targets.slot()], self.settings.rule);
-        let radii = match rule.needs_targets() {
-            true => Some(set.given_radii(targets, rule)?),
-            false => None,
-        };
-        let own = radii.and_then(|radii| radii.get(point..=point));
-        // Another thread that visits meanwhile makes memory of its own.
-        let kept = || self.visited.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut found: PairGeometry = std::mem::take(&mut *kept());
-        let to = QueryTo::Geometry(&mut found);
-        let asked = self.query_on_device(device, (position.into(), own), sources, to);
-        if let Ok(Ok(())) = asked {
-            let is_itself = |pair: &NeighborPair| {
-                targets == sources && pair.index as usize == point && pair.image == [0; 3]
-            };
-            for pair in found.of(0).filter(|pair| !is_itself(pair)) {
-                // They were `f32`.
-                let (d, d2) = (pair.d.map(|x| x as f32), pair.d2 as f32);
-                visit(pair.index, Pair { d, d2 });
+        let mut radii = Vec::new();
+        if rule.needs_targets() {
+            let of_points = set.given_radii(targets, rule)?;
+            make_room(&mut radii, points.len(), "radii of points")?;
+            radii.extend(points.iter().map(|&point| of_points[point as usize]));
+        }
+        let asked = (
+            asked.as_slice().into(),
+            rule.needs_targets().then_some(&radii[..]),
+        );
+        self.query_on_device(device, asked, sources, QueryTo::Geometry(found))
+    }
+
+    /// The lists that a device found for points, which it has found themselves too if they search
+    /// their own set.
+    fn without_themselves(
+        &self,
+        found: &PairGeometry,
+        same_set: bool,
+        points: &[u32],
+    ) -> Result<NeighborLists, Error> {
+        let itself = |k: usize| same_set.then_some(points[k] as usize);
+        let mut lengths = with_room(points.len(), WHAT)?;
+        lengths.extend((0..points.len()).map(|k| others(found, k, itself(k)).count() as u32));
+        self.admit_lists_of(&lengths)?;
+        let mut offsets = with_room(points.len() + 1, WHAT)?;
+        offsets.push(0);
+        offsets.extend(lengths.iter().scan(0u64, |end, &length| {
+            *end += u64::from(length);
+            Some(*end)
+        }));
+        let pairs = offsets.last().copied().unwrap_or_default();
+        let mut indices = with_room(pairs as usize, WHAT)?;
+        for k in 0..points.len() {
+            let begin = indices.len();
+            indices.extend(others(found, k, itself(k)).map(|pair| pair.index));
+            if self.settings.order == ListOrder::Ascending {
+                indices[begin..].sort_unstable();
             }
         }
-        *kept() = found;
-        asked
+        Ok(NeighborLists::from_csr(Csr { offsets, indices })?)
     }
+}
+
+/// The pairs of target number `k`, without that of a point with itself.
+fn others(
+    found: &PairGeometry,
+    k: usize,
+    itself: Option<usize>,
+) -> impl Iterator<Item = NeighborPair> {
+    let is_itself =
+        move |pair: &NeighborPair| Some(pair.index as usize) == itself && pair.image == [0; 3];
+    found.of(k).filter(move |pair| !is_itself(pair))
 }

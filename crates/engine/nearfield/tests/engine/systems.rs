@@ -153,3 +153,71 @@ fn the_geometry_of_an_engine_in_the_other_precision_is_refused() {
     ));
     assert!(pairs.is_empty());
 }
+
+/// Systems whose points move are searched by lists with a skin as anew in every step.
+fn lists_with_a_skin_find_the_pairs_of_a_search<T: Precise + SystemReal>() {
+    let random = &mut Random::new(23);
+    let sizes = [1, 40, 0, 900, 7];
+    let (mut offsets, mut cells, mut positions) = (vec![0], Vec::new(), Vec::new());
+    for points in sizes {
+        let size = (points as f64).cbrt() + 0.5;
+        let lean = random.between(-2.0, 2.0) * size;
+        cells.push([[size, 0.0, 0.0], [lean, -size, 0.0], [0.0, 0.3, size]]);
+        positions.extend((0..points).map(|_| [0; 3].map(|_| random.between(-0.2, 1.3) * size)));
+        offsets.push(positions.len() as i64);
+    }
+    let radii = [1.0, 1.2, 1.0, 1.3, 2.0];
+    let periodic = [
+        [true; 3],
+        [true, false, true],
+        [false; 3],
+        [true; 3],
+        [true; 3],
+    ];
+    let settings = || {
+        let settings = SystemSearch::builder().threads(2);
+        settings.list_order(ListOrder::Ascending)
+    };
+    let mut fresh = settings().build().unwrap();
+    let mut kept = settings().with_skin::<T>(0.2).unwrap();
+    let (mut found, mut expected) = (SystemPairs::<T, u32>::default(), SystemPairs::default());
+    for step in 0..8 {
+        let at: Vec<[T; 3]> = positions.iter().map(|at| at.map(T::round)).collect();
+        let systems = Systems::new(&at, &offsets, &radii).in_cells(&cells, &periodic);
+        let systems = Systems {
+            strict: step > 5,
+            ..systems
+        };
+        kept.neighbors(&systems, Quantities::ALL, &mut found)
+            .unwrap();
+        fresh
+            .neighbors(&systems, Quantities::ALL, &mut expected)
+            .unwrap();
+        assert!(found.len() > 1000);
+        assert!(found.offsets() == expected.offsets() && found.targets() == expected.targets());
+        assert!(found.sources() == expected.sources() && found.images() == expected.images());
+        assert!(found.displacements() == expected.displacements());
+        assert!(found.distances() == expected.distances());
+        let moved = positions.iter_mut().flatten();
+        moved.for_each(|x| *x += random.between(-0.02, 0.02));
+    }
+    // Once at the beginning, once for the last steps, which are strict, and perhaps once between.
+    assert!((2..=4).contains(&kept.builds()), "{}", kept.builds());
+    let at = [[T::round(f64::NAN); 3]; 2];
+    let wrong = kept.neighbors(
+        &Systems::new(&at, &[0, 2], &[1.0]),
+        Quantities::ALL,
+        &mut found,
+    );
+    assert!(wrong.is_err() && found.is_empty());
+}
+
+#[test]
+fn lists_with_a_skin_find_the_pairs_of_a_search_in_both_precisions() {
+    lists_with_a_skin_find_the_pairs_of_a_search::<f32>();
+    lists_with_a_skin_find_the_pairs_of_a_search::<f64>();
+    for skin in [-1.0, f64::NAN] {
+        let refused = SystemSearch::builder().with_skin::<f32>(skin);
+        assert!(matches!(refused.unwrap_err().kind(), ErrorKind::Skin(_)));
+    }
+}

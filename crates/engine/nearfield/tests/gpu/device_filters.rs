@@ -20,7 +20,7 @@ use nearfield_testkit::{
 };
 
 /// The lists on the device, in their order.
-fn lists(engine: &mut DeviceEngine, set: PointSetId) -> Vec<Vec<u32>> {
+pub(crate) fn lists(engine: &mut DeviceEngine, set: PointSetId) -> Vec<Vec<u32>> {
     engine.find(set, set);
     let (found, stream) = (engine.neighbors(set, set).unwrap(), engine.stream());
     let start = stream.clone_dtoh(&found.start).unwrap();
@@ -59,16 +59,16 @@ fn values(engine: &mut DeviceEngine, set: PointSetId) -> (Vec<u32>, Vec<f32>) {
 }
 
 /// Data of so many points, given to either engine.
-struct Data {
-    radii: Vec<f32>,
-    types: Vec<u8>,
-    molecules: Vec<u32>,
+pub(crate) struct Data {
+    pub(crate) radii: Vec<f32>,
+    pub(crate) types: Vec<u8>,
+    pub(crate) molecules: Vec<u32>,
     bonds: Vec<[u32; 2]>,
-    mask: Vec<bool>,
+    pub(crate) mask: Vec<bool>,
 }
 
 impl Data {
-    fn draw(count: usize, share: f64, random: &mut Random) -> Self {
+    pub(crate) fn draw(count: usize, share: f64, random: &mut Random) -> Self {
         let index = |i: usize| i as u32;
         Self {
             radii: (0..count)

@@ -17,6 +17,7 @@ mod portions_of;
 mod with_text;
 
 mod alone;
+mod device_data;
 mod device_double;
 mod device_engine;
 mod device_filters;

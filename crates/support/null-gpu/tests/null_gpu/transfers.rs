@@ -6,7 +6,7 @@
 
 use crate::common::{counts, on_null_gpu};
 use nearfield::{
-    Device, Engine,
+    Device, Engine, RadiusRule,
     device::{
         DeviceEngine, DeviceKernel, DeviceVerletLists, Progress,
         copies::Transfers,
@@ -407,4 +407,43 @@ fn filters() {
     engine.set_types(set, &vec![1u8; points.len()]).unwrap();
     assert_eq!(step(&mut engine), second + numbers);
     assert_eq!(step(&mut engine), second);
+}
+
+#[test]
+fn data_from_the_device_pass_by_the_host() {
+    on_null_gpu("transfers::data");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn data() {
+    let moved = [1_000, 20_000].map(|points: usize| {
+        let settings = DeviceEngine::builder(0.1).radii(RadiusRule::Symmetric);
+        let mut engine = settings.on_gpu(0).unwrap();
+        let queue = engine.queue().clone();
+        let positions = queue.array("positions", &vec![0.5f32; 3 * points]).unwrap();
+        let radii = queue.array("radii", &vec![0.1f32; points]).unwrap();
+        let molecules = queue.array("molecules", &vec![1u32; points]).unwrap();
+        let set = engine.add_point_set(&positions.as_view()).unwrap();
+        let mut round = || {
+            let before = counts();
+            for _ in 0..5 {
+                engine.update(set, &positions.as_view()).unwrap();
+                let start = counts();
+                engine.set_radii_from_device(set, &radii.as_view()).unwrap();
+                let molecules = molecules.as_view();
+                engine.set_molecules_from_device(set, &molecules).unwrap();
+                assert_eq!(counts().waits, start.waits, "data of points wait");
+                engine.find_neighbors(set, set).unwrap();
+                assert_eq!(engine.finish().unwrap(), Progress::Valid);
+            }
+            let after = counts();
+            let down = after.to_host - before.to_host;
+            (down, after.to_device - before.to_device)
+        };
+        round();
+        round()
+    });
+    assert_eq!(moved[0], moved[1], "bytes down and up");
+    assert!((1..4096).contains(&moved[0].0), "{moved:?}");
 }

@@ -15,9 +15,15 @@ use nearfield_cpu::{
     ErrorKind, Inside, ListOrder, ListRows, NeighborLists, PairOfSets, PairScratch, PairsOfImage,
     SetRadii, VisitPairs,
 };
-use nearfield_grid::{Grid, HostLists, Lattice, memory::zeroed};
+use nearfield_grid::{
+    Grid, HostLists, Lattice,
+    memory::{Shortage, make_room, with_room, zeroed},
+};
 use nearfield_pairs::ListKind;
 use std::{ops::ControlFlow, sync::atomic::Ordering};
+
+/// Name of the memory in messages.
+const WHAT: &str = "lists on the emulated device";
 
 impl EmulatedDevice {
     /// In tests: the device fails after it has written this number of ranges of lists.
@@ -131,9 +137,9 @@ impl EmulatedDevice {
         Ok(MeasuredRows {
             job,
             what,
-            targets: measured.targets().to_vec(),
-            lengths: measured.lengths().to_vec(),
+            targets: copied(measured.targets())?,
             pairs: measured.pairs(),
+            lengths: measured.into_lengths(),
             ranks: None,
             sort: None,
         })
@@ -169,6 +175,9 @@ impl EmulatedDevice {
             self.range()?;
             pairs.clear();
             (self.cpu).visit_pairs(of, range.slots.clone(), &mut scratch, &mut pairs)?;
+            if let Some(shortage) = pairs.failed.take() {
+                return Err(Error::from(shortage).into());
+            }
             if receive(number, pairs.as_rows()).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
@@ -183,9 +192,30 @@ struct Pairs {
     sources: Vec<u32>,
     displacements: Vec<[f32; 3]>,
     squares: Vec<f32>,
+    /// Memory that was refused.
+    failed: Option<Shortage>,
+}
+
+/// A copy of numbers.
+fn copied(numbers: &[u32]) -> Result<Vec<u32>, Error> {
+    let mut copy = with_room(numbers.len(), WHAT)?;
+    copy.extend_from_slice(numbers);
+    Ok(copy)
 }
 
 impl Pairs {
+    /// Makes room for so many pairs more.
+    fn make_room(&mut self, more: usize) -> Result<(), Shortage> {
+        let held = self.sources.len();
+        if more <= self.squares.capacity() - held {
+            return Ok(());
+        }
+        let all = (held + more).max(2 * held);
+        make_room(&mut self.sources, all, WHAT)?;
+        make_room(&mut self.displacements, all, WHAT)?;
+        make_room(&mut self.squares, all, WHAT)
+    }
+
     fn clear(&mut self) {
         self.sources.clear();
         self.displacements.clear();
@@ -203,10 +233,19 @@ impl Pairs {
 
 impl VisitPairs for Pairs {
     fn target(&mut self, _: usize) -> ControlFlow<()> {
-        ControlFlow::Continue(())
+        match self.failed {
+            Some(_) => ControlFlow::Break(()),
+            None => ControlFlow::Continue(()),
+        }
     }
 
     fn pairs(&mut self, pairs: PairsOfImage<'_>) {
+        if self.failed.is_none() {
+            self.failed = self.make_room(pairs.sources.len()).err();
+        }
+        if self.failed.is_some() {
+            return;
+        }
         self.sources.extend_from_slice(pairs.sources);
         self.squares.extend_from_slice(pairs.d2);
         let d = (0..pairs.sources.len()).map(|k| pairs.d.map(|axis| axis[k]));

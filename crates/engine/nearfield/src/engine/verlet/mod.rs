@@ -21,6 +21,7 @@
 //! Displacements along periodic axes are taken modulo the box: stored pairs are looked at through
 //! every image anyway, so coordinates may be wrapped into the box at any time.
 
+mod geometry;
 mod sets;
 mod tracked;
 
@@ -133,6 +134,21 @@ impl VerletLists {
             radius,
             builds: 0,
         })
+    }
+
+    /// The engine of the lists. Its radius is that of the [lists](Self::list_radius), and its points
+    /// are where they were when these were built: to [name](Engine::point_set) and count its sets.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Number of points of a set, as of its last [`update`](Self::update).
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownPointSet`].
+    pub fn points(&self, set: PointSetId) -> Result<usize, Error> {
+        self.engine.known(set)?;
+        Ok(self.sets.now(set.slot()).len())
     }
 
     /// Adds a point set, as [`Engine::add_point_set`] does. Positions are kept twice: those of the

@@ -1,0 +1,427 @@
+"""Pairs for arrays of any library and device, and the forms that programs keep them in.
+
+``edges`` of the extension is called by users; it hands calls over to ``edges`` here if arrays are
+not NumPy's, or if something is asked for that needs operations on whole arrays only. What is on the
+host goes back to the extension as NumPy arrays. What is on a GPU goes to a DeviceSystemSearch or a
+DeviceEngine, which are kept between calls, and stays there.
+"""
+
+from collections import namedtuple
+from itertools import islice
+
+import numpy as np
+
+from . import _nearfield
+from ._libraries import NumPy, library_of, on_host
+
+LETTERS = {
+    "targets": "i",
+    "sources": "j",
+    "pairs": "P",
+    "images": "S",
+    "distances": "d",
+    "displacements": "D",
+}
+# Points of a system that a DeviceSystemSearch takes.
+MAX_SYSTEM = 32768
+
+
+def edges(points, radius, quantities=None, *, out=None, self_pairs=False, index="int64", **given):
+    """As nearfield.edges, whose keywords come all."""
+    library = library_of(points)
+    gpu = library.gpu(points)
+    # An endless sequence is refused later, for its letters.
+    wanted = islice("ijSdD" if quantities is None else quantities, 16)
+    wanted = [LETTERS.get(word, word) for word in wanted]
+    needed = dict.fromkeys(letter for letter in wanted if letter != "P")
+    if "P" in wanted or self_pairs:
+        needed.update(i=None, j=None)
+    if self_pairs and given["sorted"]:
+        needed.update(S=None)
+    if self_pairs and given["other"] is not None:
+        raise ValueError("self_pairs= is for pairs within one set: leave it out with other=")
+    if index not in library.index_types and index in NumPy.index_types:
+        # JAX without 64-bit types.
+        index = "int32"
+    if given["batch_idx"] is not None:
+        if given["batch_ptr"] is not None:
+            raise ValueError("batch_ptr and batch_idx say the same: give one of them")
+        given["batch_ptr"] = _pointers(library, points, radius, given)
+    del given["batch_idx"]
+    if gpu is None:
+        kinds, like = NumPy(), np.empty(0)
+        given = {name: on_host(value) for name, value in given.items()}
+        host = on_host(points)
+        if not isinstance(host, (np.ndarray, list)):
+            host = np.asarray(host) if hasattr(host, "__array__") else np.from_dlpack(host)
+        found = _nearfield.edges(host, on_host(radius), list(needed), index=index, **given)
+    else:
+        kinds, like = library, points
+        found = _on_gpu(library, gpu, points, radius, list(needed), index, **given)
+    arrays = dict(zip(needed, found))
+    if self_pairs:
+        arrays = _with_self(kinds, arrays, len(points), given["targets"], given["sorted"], like)
+    if "P" in wanted:
+        arrays["P"] = kinds.module.stack([arrays["i"], arrays["j"]], 1)
+    result = [arrays[letter] for letter in wanted]
+    if gpu is None:
+        result = [library.of_host(array, points) for array in result]
+    return tuple(result) if out is None else _written(library, wanted, result, out)
+
+
+def _pointers(library, points, radius, given):
+    """batch_ptr of batch_idx: on the device where the points are."""
+    systems, count = given["batch_idx"], len(points)
+    if not hasattr(systems, "dtype"):
+        systems = np.asarray(systems)
+    library = library_of(systems)
+    if tuple(systems.shape) != (count,):
+        raise ValueError(
+            f"batch_idx must have the shape ({count},), one system a point, not "
+            f"{tuple(systems.shape)}"
+        )
+    if "int" not in str(systems.dtype):
+        raise TypeError(f"batch_idx must be whole numbers, not {systems.dtype}")
+    each = [
+        len(of) for of, axes in ((radius, 1), (given["cell"], 3), (given["pbc"], 2))
+        if of is not None and len(np.shape(of)) == axes
+    ]
+    largest = int(systems[-1]) if count else -1
+    number = max(each, default=largest + 1)
+    systems = library.cast(systems, "int32" if "int64" not in library.index_types else "int64")
+    falls = systems[1:] < systems[:-1]
+    if count and bool(falls.any()):
+        place = int(library.cast(falls, "int32").argmax())
+        raise ValueError(
+            f"batch_idx must ascend: point {place} is in system {int(systems[place])}, but point "
+            f"{place + 1} in system {int(systems[place + 1])}; sort the points by their systems"
+        )
+    if count and (int(systems[0]) < 0 or largest >= number):
+        raise ValueError(
+            f"batch_idx goes from {int(systems[0])} to {largest}, but there are {number} systems"
+        )
+    ends = library.cumsum(library.bincount(systems, number)) if number else systems[:0]
+    return library.concatenate([library.zeros(1, ends), ends])
+
+
+def _with_self(kinds, arrays, points, targets, ascending, like):
+    """Every chosen point also with itself, in its place among its own pairs."""
+    whole = "int32" if "int64" not in kinds.index_types else "int64"
+    chosen = np.ones(points, whole)
+    if targets is not None:
+        chosen[:] = 0
+        chosen[on_host(targets)] = 1
+    rows = kinds.of_host(np.flatnonzero(chosen).astype(whole), like)
+    chosen = kinds.of_host(chosen, like)
+    i, j = kinds.cast(arrays["i"], whole), kinds.cast(arrays["j"], whole)
+    count = kinds.cast(kinds.bincount(i, points), whole)
+    before = kinds.zeros(len(i), i)
+    if ascending:
+        x, y, z = (arrays["S"][:, axis] for axis in range(3))
+        negative = (x < 0) | ((x == 0) & ((y < 0) | ((y == 0) & (z < 0))))
+        before = kinds.cast((j < i) | ((j == i) & negative), whole)
+    # Pairs of a point that come before it alone: those up to its last, less those up to its first.
+    up_to = kinds.concatenate([kinds.zeros(1, before), kinds.cumsum(before)])
+    ends, others = kinds.cumsum(count), kinds.cumsum(chosen) - chosen
+    first = ends - count
+    of_pairs = kinds.arange(len(i), like) + others[i] + chosen[i] * (1 - before)
+    of_points = first + others + up_to[ends] - up_to[first]
+    places = kinds.cast(kinds.concatenate([of_pairs, of_points[rows]]), whole)
+    order = kinds.inverse(places)
+    itself = {"i": rows, "j": rows}
+
+    def merged(letter, array):
+        alone = itself.get(letter)
+        if alone is None:
+            alone = kinds.zeros(len(rows), array)
+        else:
+            alone = kinds.cast(alone, str(array.dtype).rpartition(".")[2])
+        return kinds.concatenate([array, alone])[order]
+
+    return {letter: merged(letter, array) for letter, array in arrays.items()}
+
+
+def _written(library, letters, arrays, out):
+    """The arrays, written into those of the caller."""
+    if len(out) != len(letters):
+        raise ValueError(f"out has {len(out)} arrays for {len(letters)} quantities")
+    for letter, array, to in zip(letters, arrays, out):
+        if str(to.dtype) != str(array.dtype) or to.shape[1:] != array.shape[1:]:
+            raise ValueError(
+                f"out: the array for {letter} must be {array.dtype} of shape "
+                f"(pairs, {', '.join(map(str, array.shape[1:]))}), not {to.dtype} of shape "
+                f"{tuple(to.shape)}"
+            )
+        if len(to) < len(array):
+            raise ValueError(
+                f"out: the array for {letter} has room for {len(to)} pairs, but there are "
+                f"{len(array)}"
+            )
+    return tuple(library.put(to, array) for array, to in zip(arrays, out))
+
+
+class _Kept:
+    """Engines that calls take turns with; a call at the same time makes one of its own."""
+
+    MAX = 8
+
+    def __init__(self):
+        self.idle = {}
+
+    def take(self, key, make):
+        engine = self.idle.pop(key, None)
+        return make() if engine is None else engine
+
+    def give(self, key, engine):
+        self.idle[key] = engine
+        while len(self.idle) > self.MAX:
+            self.idle.pop(next(iter(self.idle)), None)
+
+
+_kept = _Kept()
+
+
+def _on_gpu(
+    library, gpu, points, radius, needed, index, *,
+    cell, pbc, box, batch_ptr, other, half, sorted, strict, device, threads, **filters,
+):  # fmt: skip
+    """Arrays for the letters, on the GPU where the points are."""
+    if device not in (None, "auto", f"gpu:{gpu}") and (device, gpu) != ("gpu", 0):
+        raise ValueError(
+            f"the points are on GPU {gpu}: leave device= out, or copy them to the host for {device!r}"
+        )
+    kind = str(points.dtype).rpartition(".")[2]
+    precision = {"float32": "f32", "float64": "f64"}.get(kind)
+    if precision is None or len(points.shape) != 2 or points.shape[1] != 3:
+        raise TypeError(
+            f"points on a GPU must be float32 or float64 of shape (n, 3), not {kind} of shape "
+            f"{tuple(points.shape)}"
+        )
+    filters = {name: on_host(value) for name, value in filters.items() if value is not None}
+    place = dict(gpu=gpu, stream=library.stream(gpu), precision=precision)
+    if batch_ptr is not None:
+        refused = [*filters, *(["box"] if box is not None else []), *(["other"] if other is not None else [])]
+        if refused or strict:
+            raise ValueError(
+                f"{(refused or ['strict'])[0]}= is for points of one system on a GPU: many systems "
+                "take cell=, pbc= and radius, one for all or one each"
+            )
+        systems = (radius, batch_ptr, cell, on_host(pbc))
+        return _of_systems(library, place, points, systems, needed, index, half)
+    radius = float(radius)
+    cell, pbc = _nearfield._box(on_host(box), on_host(cell), on_host(pbc))
+    plain = other is None and not filters and not strict
+    if plain and len(points) <= MAX_SYSTEM and "int64" in library.index_types:
+        ptr = library.of_host(np.array([0, len(points)]), points)
+        systems = (radius, ptr, cell, pbc)
+        return _of_systems(library, place, points, systems, needed, index, half)
+    settings = dict(half=half, sorted=sorted, strict=strict, cell=cell, pbc=pbc, **place)
+    for name in ("cutoffs", "k", "rule"):
+        if name in filters:
+            settings[name] = filters.pop(name)
+    if "radii" in filters and "rule" not in settings:
+        settings["rule"] = "symmetric" if other is None else "gather"
+    return _of_engine(library, radius, settings, points, other, filters, needed, index)
+
+
+def _of_systems(library, place, points, systems, needed, index, half):
+    radius, batch_ptr, cell, pbc = systems
+    key = ("systems", *place.values(), index, half)
+    search = _kept.take(
+        key,
+        lambda: _nearfield.DeviceSystemSearch(
+            index="int64" if index == "int64" else "int32", half=half, **place
+        ),
+    )
+
+    def numbers(given):
+        if not hasattr(given, "dtype") or isinstance(given, np.ndarray):
+            return given
+        return library.plain(library.cast(given, "float64"))
+
+    found = search.neighbors(
+        library.plain(points),
+        numbers(radius),
+        library.plain(library.cast(batch_ptr, "int64")),
+        cell=None if cell is None else numbers(cell),
+        pbc=pbc,
+        quantities=needed,
+    )
+    arrays = [library.of_device(array) for array in found]
+    del found
+    _kept.give(key, search)
+    return [
+        library.cast(array, index) if letter in "ij" else array
+        for letter, array in zip(needed, arrays)
+    ]
+
+
+def _of_engine(library, radius, settings, points, other, filters, needed, index):
+    """By an engine, which also knows filters and large systems."""
+    alone = other is None and not filters and "cutoffs" not in settings
+    values = [value.tobytes() if isinstance(value, np.ndarray) else value for value in settings.values()]
+    key = ("engine", radius, *settings, *values)
+    make = lambda: _nearfield.DeviceEngine(radius, **settings)
+    engine = _kept.take(key, make) if alone else make()
+    there = library.plain(points)
+    if len(engine) == 0:
+        engine.add_points(there)
+        if other is not None:
+            engine.add_points(library.plain(other))
+        for name, value in filters.items():
+            getattr(engine, f"set_{name}")(0, value)
+    else:
+        engine.update(0, there)
+    sources = 0 if other is None else 1
+    geometry = [letter for letter in needed if letter in "SdD"]
+    while True:
+        if geometry:
+            found = engine.pair_geometry(geometry, 0, sources)
+        else:
+            found = engine.neighbors(0, sources)
+        # False: there was too little room, and there is enough now.
+        if engine.finish():
+            break
+    arrays = _compact(library, found, needed, len(points), index)
+    del found
+    if alone:
+        _kept.give(key, engine)
+    return arrays
+
+
+def _compact(library, found, needed, points, index):
+    """Lists with gaps, in the order of an engine, as arrays of pairs in the order of i."""
+    whole = "int64" if "int64" in library.index_types else "int32"
+    start, count = (
+        library.cast(library.of_device(array), whole) for array in (found.start, found.count)
+    )
+    total = int(count.sum()) if points else 0
+    first = library.cumsum(count) - count
+    i = library.repeat(library.arange(points, count), count, total)
+    places = library.arange(total, count) + (start - first)[i]
+    stored = {"j": "indices", "S": "images", "d": "distances", "D": "displacements"}
+    arrays = []
+    for letter in needed:
+        if letter == "i":
+            array = i
+        else:
+            array = library.of_device(getattr(found, stored[letter]))[places]
+        arrays.append(library.cast(array, index) if letter in "ij" else array)
+    return arrays
+
+
+Padded = namedtuple("Padded", "indices counts largest images distances displacements")
+Padded.__doc__ = """Neighbours in arrays of fixed shapes, as padded() returns them.
+
+indices: row i has the neighbours of point i, then the padding, shape (n, max_neighbors). counts:
+how many of a row are neighbours, shape (n,). largest: the number of neighbours that a point has at
+most; where it is more than max_neighbors, rows lack those beyond. images, distances, displacements:
+S of shape (n, max_neighbors, 3), d of shape (n, max_neighbors) and D of shape (n, max_neighbors, 3)
+of these neighbours, 0 in the padding; None unless asked for.
+"""
+
+
+def padded(points, radius, max_neighbors, quantities="", *, fill=None, **options):
+    """The neighbours of every point in a matrix of a fixed shape; returns a named tuple Padded.
+
+    points, radius, options: as for edges(), without out=. max_neighbors: the number of columns.
+    quantities: which of "S", "d" and "D" are wanted too. fill: the index in places without a
+    neighbour, the number of points unless given. Neighbours of a row ascend by (j, S), and with k=
+    come nearest first. A point that has more than max_neighbors keeps the first, and ``largest``
+    says how many there are.
+
+    >>> near = nearfield.padded(positions, 5.0, 64, "D", cell=cell, pbc=True)
+    >>> assert near.largest <= 64
+    """
+    if not isinstance(max_neighbors, int) or max_neighbors < 0:
+        raise ValueError(f"max_neighbors is a whole number from 0 on, not {max_neighbors!r}")
+    wanted = [LETTERS.get(word, word) for word in islice(quantities, 16)]
+    if options.get("out") is not None or not {"S", "d", "D"}.issuperset(wanted):
+        raise ValueError('padded() takes quantities of "S", "d" and "D", and no out=')
+    options.setdefault("sorted", options.get("k") is None)
+    found = _nearfield.edges(points, radius, ["i", "j", *wanted], **options)
+    arrays = dict(zip("ij" + "".join(wanted), found))
+    if not hasattr(points, "dtype"):
+        points = np.asarray(points)
+    library = library_of(points)
+    rows, i, j = len(points), arrays["i"], arrays["j"]
+    if fill is None:
+        other = options.get("other")
+        fill = rows if other is None else len(other)
+    whole = "int64" if "int64" in library.index_types else "int32"
+    counts = library.cast(library.bincount(library.cast(i, whole), rows), whole)
+    first = (library.cumsum(counts) - counts)[:, None]
+    column = library.cast(library.arange(max_neighbors, i), whole)[None, :]
+    there = column < counts[:, None]
+    # One element more, so that an empty place has something to read.
+    places = library.where(there, first + column, len(i))
+
+    def rows_of(array, otherwise):
+        longer = library.concatenate([array, library.zeros(1, array)])[places]
+        mask = there if len(longer.shape) == 2 else there[:, :, None]
+        return library.where(mask, longer, otherwise)
+
+    geometry = [rows_of(arrays[of], 0) if of in wanted else None for of in "SdD"]
+    largest = int(counts.max()) if rows else 0
+    kept = library.where(counts < max_neighbors, counts, max_neighbors)
+    return Padded(rows_of(j, fill), kept, largest, *geometry)
+
+
+class EdgeList:
+    """Pairs of points that are searched again and again, as in a simulation.
+
+    radius, quantities, options: as for edges(), without out= and what compute() takes. skin: in the
+    unit of the coordinates. With a skin above 0 a list of radius + skin is kept, and a call tests
+    only its pairs until a point has moved by half the skin, which is when the list is built anew.
+    Results are the same, bit for bit. It takes arrays of the host, and of options half, sorted,
+    strict, index and threads; points should not be wrapped into the cell between calls, which
+    counts as a movement. A tenth of the radius is a good skin.
+
+    >>> near = nearfield.EdgeList(5.0, skin=0.5, quantities="ijD", half=True)
+    >>> for step in range(1000):
+    ...     i, j, D = near.compute(positions, cell=cell, pbc=True)
+    """
+
+    _OF_SKIN = dict(half=False, sorted=False, strict=False, index="int64", threads=0)
+    _OF_CALLS = {"cell", "pbc", "batch_ptr", "out"}
+
+    def __init__(self, radius, skin=0.0, quantities="ijSdD", **options):
+        refused = self._OF_CALLS.intersection(options)
+        if skin:
+            refused |= options.keys() - self._OF_SKIN.keys()
+        if refused:
+            name = sorted(refused)[0]
+            why = "is an argument of compute()" if name in self._OF_CALLS else "has no lists with a skin"
+            raise TypeError(f"EdgeList: {name}= {why}")
+        self.radius, self.skin, self.quantities = radius, skin, quantities
+        self._options, self._calls, self._search = options, 0, None
+        if skin:
+            given = {name: options.get(name, value) for name, value in self._OF_SKIN.items()}
+            self._strict, self._index = given.pop("strict"), given.pop("index")
+            self._search = _nearfield._SkinSearch(skin, *given.values())
+
+    def compute(self, points, cell=None, pbc=None, *, batch_ptr=None):
+        """The pairs of these points: a tuple with an array for every letter of quantities."""
+        if self._search is None:
+            found = _nearfield.edges(
+                points, self.radius, self.quantities,
+                cell=cell, pbc=pbc, batch_ptr=batch_ptr, **self._options,
+            )  # fmt: skip
+            self._calls += 1
+            return found
+        library = library_of(points)
+        if library.gpu(points) is not None:
+            raise TypeError("EdgeList: a skin is for arrays of the host: leave it out on a GPU")
+        index = self._index
+        if index not in library.index_types and index in NumPy.index_types:
+            index = "int32"
+        given = map(on_host, (cell, pbc, batch_ptr))
+        found = self._search.neighbors(
+            on_host(points), on_host(self.radius), self.quantities, *given, self._strict, index
+        )
+        return tuple(library.of_host(array, points) for array in found)
+
+    @property
+    def rebuilds(self):
+        """How often pairs were searched for, not found in the list."""
+        return self._calls if self._search is None else self._search.builds

@@ -1,0 +1,377 @@
+//! Pairs among those that were found before within a larger radius.
+//!
+//! A list with a skin serves many steps: while points have moved little, every pair within the
+//! radius is in it, through the image that it was found by. [`Candidates`] keep the source and the
+//! image of each, eight bytes; a step computes them anew by the contract and keeps the pairs within
+//! the radius. So its pairs are those of a search, bit for bit, in the order of the list.
+//!
+//! **Invariant:** the caller decides whether the list still holds all pairs; the points, their
+//! number and the cells are otherwise those of the search that found it.
+
+use super::{
+    input::{SystemReal, Systems, WHAT},
+    pairs::SystemPairs,
+    quantities::{PairIndex, Quantities},
+    write::{Place, displacement, square},
+};
+use crate::{
+    error::{Error, ErrorKind},
+    pool::CpuBackend,
+    simd::{Simd, Task, with_level},
+};
+use nearfield_grid::{
+    Stop,
+    memory::{make_room, make_room_for_one},
+    parallel::PoolLoops,
+};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Points of a part, about half a millisecond of work.
+const PART: usize = 2048;
+
+/// The pairs of a search with a larger radius.
+#[derive(Debug)]
+pub struct Candidates<T> {
+    /// First candidate of every point, and their number.
+    offsets: Vec<u64>,
+    sources: Vec<u32>,
+    /// Places in the tables.
+    images: Vec<u32>,
+    /// Every image of a system that a candidate has, with its vector.
+    table: Vec<([i32; 3], [T; 3])>,
+    /// Those that are within the radius now, and working memory, by part.
+    parts: Vec<Part>,
+}
+
+impl<T> Default for Candidates<T> {
+    fn default() -> Self {
+        Self {
+            offsets: Vec::new(),
+            sources: Vec::new(),
+            images: Vec::new(),
+            table: Vec::new(),
+            parts: Vec::new(),
+        }
+    }
+}
+
+/// Consecutive points, and their pairs.
+#[derive(Debug, Default)]
+struct Part {
+    points: Range<usize>,
+    /// Candidates that are within the radius.
+    hits: Vec<u32>,
+    error: Option<Error>,
+}
+
+impl<T: SystemReal> Candidates<T> {
+    /// Takes over what a search of the same systems found: sources and images of all pairs.
+    ///
+    /// # Errors
+    /// [`ErrorKind::System`], and [`ErrorKind::OutOfMemory`] where memory is short, or for more
+    /// candidates than 32 bits count.
+    pub fn take(
+        &mut self,
+        systems: &Systems<'_, T>,
+        found: &mut SystemPairs<T, u32>,
+    ) -> Result<(), Error> {
+        let count = found.sources().len();
+        self.images.clear();
+        self.table.clear();
+        make_room(&mut self.images, count, WHAT)?;
+        if u32::try_from(count).is_err() {
+            // As if there were no memory: the numbers of candidates have 32 bits.
+            let (bytes, what) = (count.saturating_mul(8), WHAT);
+            return Err(ErrorKind::OutOfMemory { bytes, what }.into());
+        }
+        for system in 0..systems.len() {
+            let domain = systems.system(system)?.domain;
+            let begin = self.table.len();
+            let points = systems.range(system);
+            let pairs = found.offsets()[points.start]..found.offsets()[points.end];
+            let images = &found.images()[pairs.start as usize..pairs.end as usize];
+            // Neighbouring pairs often have the same image, and few differ.
+            for image in images {
+                let known = self.table[begin..].binary_search_by_key(image, |(image, _)| *image);
+                if let Err(place) = known {
+                    make_room_for_one(&mut self.table, WHAT)?;
+                    let vector = domain.given_image_vector_f64(image.map(i64::from));
+                    let vector = vector.map(<T as nearfield_pairs::Real>::of);
+                    self.table.insert(begin + place, (*image, vector));
+                }
+            }
+            for image in images {
+                let known = self.table[begin..].binary_search_by_key(image, |(image, _)| *image);
+                self.images.push((begin + known.unwrap_or_default()) as u32);
+            }
+        }
+        let columns = found.take_columns();
+        (self.offsets, self.sources) = (columns.offsets, columns.sources);
+        Ok(())
+    }
+
+    /// Number of candidates.
+    pub fn len(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// Returns true if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
+    /// Cuts the points into parts.
+    fn cut(&mut self, points: usize) -> Result<(), Error> {
+        let count = points.div_ceil(PART);
+        self.parts.truncate(count);
+        while self.parts.len() < count {
+            make_room_for_one(&mut self.parts, WHAT)?;
+            self.parts.push(Part::default());
+        }
+        for (number, part) in self.parts.iter_mut().enumerate() {
+            part.points = number * PART..points.min((number + 1) * PART);
+        }
+        Ok(())
+    }
+}
+
+impl CpuBackend {
+    /// Writes the candidates that are within the radius of their system now, as
+    /// [`search_systems`](Self::search_systems) does.
+    ///
+    /// # Errors
+    /// As [`search_systems`](Self::search_systems); `pairs` is then empty.
+    pub fn search_candidates<T: SystemReal, I: PairIndex>(
+        &self,
+        systems: &Systems<'_, T>,
+        candidates: &mut Candidates<T>,
+        wanted: Quantities,
+        pairs: &mut SystemPairs<T, I>,
+    ) -> Result<(), Error> {
+        let _span = tracing::debug_span!("cpu.candidates", points = systems.positions.len());
+        let _span = _span.entered();
+        let done = self.candidates_into(systems, candidates, wanted, pairs);
+        if done.is_err() {
+            pairs.clear();
+        }
+        done
+    }
+
+    fn candidates_into<T: SystemReal, I: PairIndex>(
+        &self,
+        systems: &Systems<'_, T>,
+        candidates: &mut Candidates<T>,
+        wanted: Quantities,
+        pairs: &mut SystemPairs<T, I>,
+    ) -> Result<(), Error> {
+        systems.check_for::<I>()?;
+        let points = systems.positions.len();
+        candidates.cut(points)?;
+        let Candidates {
+            offsets,
+            sources,
+            images,
+            table,
+            parts,
+        } = candidates;
+        let lists = Lists {
+            offsets,
+            sources,
+            images,
+            table,
+        };
+        make_room(&mut pairs.offsets, points + 1, WHAT)?;
+        pairs.offsets.resize(points + 1, 0);
+        let stop = Stop::current();
+        let lengths = pairs.offsets.par_chunks_mut(PART);
+        self.install_for(lists.sources.len(), || {
+            lengths
+                .zip(&mut *parts)
+                .with_max_len(1)
+                .run(|(lengths, part)| {
+                    if !stop.is_asked_now() {
+                        part.error = part.find(self, systems, lists, lengths).err();
+                    }
+                });
+        });
+        if stop.is_asked() {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        if let Some(error) = parts.iter_mut().find_map(|part| part.error.take()) {
+            return Err(error);
+        }
+        let all = parts.iter().map(|part| part.hits.len()).sum();
+        pairs.resize(wanted, all)?;
+        if let Some(last) = pairs.offsets.last_mut() {
+            *last = all as u64;
+        }
+        let sizes = parts
+            .iter()
+            .map(|part| (part.points.len(), part.hits.len()));
+        let places = pairs.places_of(sizes);
+        let mut before = 0;
+        let mut jobs = nearfield_grid::memory::with_room(parts.len(), WHAT)?;
+        for (part, to) in parts.iter().zip(places) {
+            jobs.push((part, before, to));
+            before += part.hits.len() as u64;
+        }
+        self.install_for(all, || {
+            jobs.into_par_iter()
+                .with_max_len(1)
+                .run(|(part, before, to)| {
+                    let write = Write {
+                        positions: systems.positions,
+                        lists,
+                        part,
+                        to,
+                        before,
+                        wanted,
+                    };
+                    with_level(self.level(), write);
+                });
+        });
+        Ok(())
+    }
+}
+
+/// Candidates, for many threads.
+#[derive(Debug, Clone, Copy)]
+struct Lists<'a, T> {
+    offsets: &'a [u64],
+    sources: &'a [u32],
+    images: &'a [u32],
+    table: &'a [([i32; 3], [T; 3])],
+}
+
+impl<T: SystemReal> Lists<'_, T> {
+    /// From a point to a candidate.
+    #[inline(always)]
+    fn displacement(&self, positions: &[[T; 3]], from: [T; 3], candidate: usize) -> [T; 3] {
+        let source = positions[self.sources[candidate] as usize];
+        displacement(from, source, self.table[self.images[candidate] as usize].1)
+    }
+}
+
+impl Part {
+    /// Finds the pairs, and writes how many every point has.
+    fn find<T: SystemReal>(
+        &mut self,
+        backend: &CpuBackend,
+        systems: &Systems<'_, T>,
+        lists: Lists<'_, T>,
+        lengths: &mut [u64],
+    ) -> Result<(), Error> {
+        let Range { start, end } = self.points;
+        let candidates = (lists.offsets[end] - lists.offsets[start]) as usize;
+        self.hits.clear();
+        make_room(&mut self.hits, candidates, WHAT)?;
+        self.hits.resize(candidates, 0);
+        let first = systems
+            .offsets
+            .partition_point(|&begin| begin as usize <= start);
+        let (mut point, mut found) = (start, 0);
+        for system in first.saturating_sub(1)..systems.len() {
+            let last = systems.range(system).end.min(end);
+            if point < last {
+                let find = Find {
+                    positions: systems.positions,
+                    r2: T::squared(systems.system(system)?.radius),
+                    lists,
+                    points: point..last,
+                    hits: &mut self.hits[found..],
+                    lengths: &mut lengths[point - start..last - start],
+                    found: &mut found,
+                };
+                with_level(backend.level(), find);
+                point = last;
+            }
+        }
+        self.hits.truncate(found);
+        Ok(())
+    }
+}
+
+/// Tests the candidates of points of a system, compiled for a level.
+struct Find<'a, T> {
+    positions: &'a [[T; 3]],
+    r2: T,
+    lists: Lists<'a, T>,
+    points: Range<usize>,
+    /// As long as there are candidates.
+    hits: &'a mut [u32],
+    lengths: &'a mut [u64],
+    /// Number of pairs, added to.
+    found: &'a mut usize,
+}
+
+impl<T: SystemReal> Task for Find<'_, T> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let mut found = 0;
+        for (point, length) in self.points.zip(self.lengths) {
+            let (from, before) = (self.positions[point], found);
+            let begin = self.lists.offsets[point] as usize;
+            let end = self.lists.offsets[point + 1] as usize;
+            for candidate in begin..end {
+                let d = self.lists.displacement(self.positions, from, candidate);
+                // Written in any case, which is faster than a branch.
+                self.hits[found] = candidate as u32;
+                found += usize::from(square(d) <= self.r2);
+            }
+            *length = (found - before) as u64;
+        }
+        *self.found += found;
+    }
+}
+
+/// Writes the pairs of a part, compiled for a level.
+struct Write<'a, T, I> {
+    positions: &'a [[T; 3]],
+    lists: Lists<'a, T>,
+    part: &'a Part,
+    /// The offsets hold the lengths of the lists, and become offsets.
+    to: Place<'a, T, I>,
+    /// Pairs before the part.
+    before: u64,
+    wanted: Quantities,
+}
+
+impl<T: SystemReal, I: PairIndex> Task for Write<'_, T, I> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let (lists, to) = (self.lists, self.to);
+        let mut begin = 0;
+        for (point, length) in self.part.points.clone().zip(to.offsets) {
+            let entries = begin..begin + *length as usize;
+            *length = self.before + begin as u64;
+            begin = entries.end;
+            let hits = self.part.hits[entries.clone()]
+                .iter()
+                .map(|&hit| hit as usize);
+            let from = self.positions[point];
+            let of_pair = |hit| lists.displacement(self.positions, from, hit);
+            if self.wanted.targets {
+                to.targets[entries.clone()].fill(I::of(point));
+            }
+            if self.wanted.sources {
+                let to = &mut to.sources[entries.clone()];
+                (to.iter_mut().zip(hits.clone()))
+                    .for_each(|(to, hit)| *to = I::of(lists.sources[hit] as usize));
+            }
+            if self.wanted.images {
+                let to = &mut to.images[entries.clone()];
+                (to.iter_mut().zip(hits.clone()))
+                    .for_each(|(to, hit)| *to = lists.table[lists.images[hit] as usize].0);
+            }
+            if self.wanted.displacements {
+                let to = &mut to.displacements[entries.clone()];
+                (to.iter_mut().zip(hits.clone())).for_each(|(to, hit)| *to = of_pair(hit));
+            }
+            if self.wanted.distances {
+                let to = &mut to.distances[entries];
+                (to.iter_mut().zip(hits)).for_each(|(to, hit)| *to = square(of_pair(hit)).root());
+            }
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! Data of points that filters read, from arrays of the device instead of the host.
+//!
+//! Nothing waits: a kernel copies the values, replaces those that searches must not read, and notes
+//! what it refused. [`GpuBackend::ask_about_data`] starts to copy the note to the host, and
+//! [`GpuBackend::refused_data`] reads it. Until then results are provisional, as those of positions
+//! are.
+//!
+//! **Invariant:** whatever the caller's array holds, types that are kept are below the number of
+//! types and radii are within the range that was asked for, so kernels may look them up unchecked.
+
+use super::{
+    filter::{DevicePointData, PerPoint},
+    gpu::GpuBackend,
+};
+use crate::{
+    error::{Error, ErrorKind, fits},
+    handles::{DeviceValue, DeviceView},
+    launch::TakenValues,
+    memory::{Buffer, HostCopy},
+};
+use std::ops::RangeInclusive;
+
+/// A type of whole numbers that data of points may be given in. What is kept has 32 bits; numbers
+/// beyond, and negative ones, are refused.
+pub trait PointNumber: DeviceValue {
+    /// The largest number that is taken.
+    const LARGEST: u32;
+}
+
+impl PointNumber for u32 {
+    const LARGEST: u32 = u32::MAX;
+}
+
+impl PointNumber for i32 {
+    const LARGEST: u32 = i32::MAX as u32;
+}
+
+impl PointNumber for u64 {
+    const LARGEST: u32 = u32::MAX;
+}
+
+impl PointNumber for i64 {
+    const LARGEST: u32 = u32::MAX;
+}
+
+/// Values of points that were refused: the first, and how many there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RefusedValues {
+    /// The caller's index of the first.
+    pub first: u32,
+    /// Its value, bit for bit; `u32::MAX` for whole numbers that do not fit.
+    pub bits: u32,
+    /// How many.
+    pub count: u64,
+    /// Number of points.
+    pub points: usize,
+}
+
+/// What was refused since the host last asked, by kind of data.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RefusedPointData {
+    /// Radii that are out of range.
+    pub radii: Option<RefusedValues>,
+    /// Types that there are not.
+    pub types: Option<RefusedValues>,
+    /// Molecules that have no number of 32 bits.
+    pub molecules: Option<RefusedValues>,
+}
+
+/// The notes on the device, two words for each of radii, types and molecules.
+#[derive(Debug)]
+pub(super) struct RefusedData {
+    words: Buffer<u64>,
+    answer: Option<HostCopy<u64>>,
+    /// Values were taken that the host has not asked about.
+    unlooked: bool,
+}
+
+const WORDS: usize = 6;
+
+impl Default for RefusedData {
+    fn default() -> Self {
+        Self {
+            words: Buffer::new("notes on data of points"),
+            answer: None,
+            unlooked: false,
+        }
+    }
+}
+
+impl RefusedData {
+    /// Bytes held on the device.
+    pub(super) fn bytes(&self) -> usize {
+        self.words.bytes()
+    }
+
+    /// The address of the words of a kind of data, which will be written to.
+    fn words_of(&mut self, backend: &GpuBackend, kind: usize) -> Result<u64, Error> {
+        self.words.reserve_zeroed(&backend.stream, WORDS)?;
+        self.unlooked = true;
+        Ok(self.words.address() + (2 * kind * size_of::<u64>()) as u64)
+    }
+}
+
+/// Receives the caller's array: `take` starts the kernel.
+fn received<T, G: DeviceValue>(
+    backend: &GpuBackend,
+    values: &mut PerPoint<T>,
+    given: &DeviceView<'_, G>,
+    (points, stamp, refused): (usize, u64, u64),
+    take: impl FnOnce(TakenValues) -> Result<(), Error>,
+) -> Result<(), Error>
+where
+    T: cudarc::driver::DeviceRepr,
+{
+    fits(values.what(), given.len(), points)?;
+    backend.holds(values.what(), given.ordinal())?;
+    let count = u32::try_from(points).map_err(|_| ErrorKind::TooManyPoints(points))?;
+    let (from, _in_use) = given.device_ptr(backend.stream());
+    values.receive(backend, points, stamp, |to| {
+        take(TakenValues {
+            from,
+            count,
+            to,
+            refused,
+        })
+    })
+}
+
+impl GpuBackend {
+    /// Takes the radii of a set's points from an array of the device; those that are not within
+    /// `usable` are refused later. Searches walk as far as the largest usable one. Does not wait.
+    ///
+    /// # Errors
+    /// [`ErrorKind::FieldLength`] for another number than `points`, [`ErrorKind::OtherDevice`],
+    /// [`ErrorKind::OutOfMemory`] and those of loading a program.
+    pub fn receive_radii(
+        &self,
+        data: &mut DevicePointData,
+        radii: &DeviceView<'_, f32>,
+        usable: RangeInclusive<f32>,
+        points: usize,
+        stamp: u64,
+    ) -> Result<(), Error> {
+        let kernels = self.shared.point_data()?;
+        let note = data.refused.words_of(self, 0)?;
+        data.largest = *usable.end();
+        let of = (points, stamp, note);
+        received(self, &mut data.radii, radii, of, |values| {
+            kernels.radii(&self.stream, values, usable)
+        })
+    }
+
+    /// Takes the types of a set's points, which are below `types`; see
+    /// [`receive_radii`](Self::receive_radii).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn receive_types<T: PointNumber>(
+        &self,
+        data: &mut DevicePointData,
+        given: &DeviceView<'_, T>,
+        types: usize,
+        points: usize,
+        stamp: u64,
+    ) -> Result<(), Error> {
+        let kernels = self.shared.point_data()?;
+        let note = data.refused.words_of(self, 1)?;
+        let most = u32::try_from(types).map_or(u32::MAX, |types| types.saturating_sub(1));
+        data.types_bound = most.saturating_add(1);
+        let (of, wide) = ((points, stamp, note), size_of::<T>() == 8);
+        received(self, &mut data.types, given, of, |values| {
+            kernels.numbers(&self.stream, values, wide, most.min(T::LARGEST))
+        })
+    }
+
+    /// Takes the molecules of a set's points, which replace lists of exclusions; see
+    /// [`receive_radii`](Self::receive_radii).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn receive_molecules<T: PointNumber>(
+        &self,
+        data: &mut DevicePointData,
+        given: &DeviceView<'_, T>,
+        points: usize,
+        stamp: u64,
+    ) -> Result<(), Error> {
+        let kernels = self.shared.point_data()?;
+        let note = data.refused.words_of(self, 2)?;
+        let (of, wide) = ((points, stamp, note), size_of::<T>() == 8);
+        received(self, &mut data.molecules, given, of, |values| {
+            kernels.numbers(&self.stream, values, wide, T::LARGEST)
+        })?;
+        data.lists_stamp = 0;
+        Ok(())
+    }
+
+    /// Takes which points of a set are chosen as targets, a byte each that is not 0 for those.
+    ///
+    /// # Errors
+    /// [`ErrorKind::FieldLength`], [`ErrorKind::OtherDevice`], [`ErrorKind::OutOfMemory`] and
+    /// [`ErrorKind::Driver`].
+    pub fn receive_chosen(
+        &self,
+        data: &mut DevicePointData,
+        mask: &DeviceView<'_, u8>,
+        points: usize,
+        stamp: u64,
+    ) -> Result<(), Error> {
+        const WHAT: &str = "chosen targets";
+        fits(WHAT, mask.len(), points)?;
+        self.holds(WHAT, mask.ordinal())?;
+        data.chosen_stamp = 0;
+        data.lists.chosen.copy_from(&self.stream, &mask.0)?;
+        (data.chosen_stamp, data.chosen_of) = (stamp, points);
+        Ok(())
+    }
+
+    /// Starts to bring to the host what was refused of the data that came from the device.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Driver`].
+    pub fn ask_about_data(&self, data: &mut DevicePointData) -> Result<(), Error> {
+        let refused = &mut data.refused;
+        if !refused.unlooked {
+            return Ok(());
+        }
+        let answer = match &mut refused.answer {
+            Some(answer) => answer,
+            none => none.insert(self.host_copy_of(WORDS)?),
+        };
+        refused
+            .words
+            .start_host_copy(&self.stream, 0, answer, WORDS)
+    }
+
+    /// What was refused since it was last read, as it was [asked for](Self::ask_about_data). Waits
+    /// for the device if there are data that came from it. Data of which any were refused are
+    /// forgotten.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Driver`].
+    pub fn refused_data(&self, data: &mut DevicePointData) -> Result<RefusedPointData, Error> {
+        let Some(answer) = (data.refused.answer.as_mut()).filter(|_| data.refused.unlooked) else {
+            return Ok(RefusedPointData::default());
+        };
+        let words = answer.read()?;
+        let of_kind = |kind: usize, points: usize| match words[2 * kind..][..2] {
+            [first, count] if count > 0 => Some(RefusedValues {
+                first: (!first >> 32) as u32,
+                bits: !first as u32,
+                count,
+                points,
+            }),
+            _ => None,
+        };
+        let found = RefusedPointData {
+            radii: of_kind(0, data.radii.points()),
+            types: of_kind(1, data.types.points()),
+            molecules: of_kind(2, data.molecules.points()),
+        };
+        data.refused.unlooked = false;
+        if found != RefusedPointData::default() {
+            data.refused.words.zero(&self.stream, 0..WORDS)?;
+        }
+        if found.radii.is_some() {
+            data.radii.forget();
+        }
+        if found.types.is_some() {
+            data.types.forget();
+        }
+        if found.molecules.is_some() {
+            data.molecules.forget();
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! The kernels on the CPU, as in `stored_on_host`.
+
+    use crate::backend::stored_on_host::kernels;
+    use nearfield_testkit::random::Random;
+    use std::sync::PoisonError;
+
+    type RunRadii = unsafe extern "C" fn(*const f32, u32, f32, f32, *mut f32, *mut u64);
+    type RunNumbers = unsafe extern "C" fn(*const u32, u32, u32, u32, *mut u32, *mut u64);
+
+    /// The words that tell of these values.
+    fn words(bad: &[(usize, u32)]) -> [u64; 2] {
+        let first = bad.first().map_or(0, |&(index, bits)| {
+            !((index as u64) << 32 | u64::from(bits))
+        });
+        [first, bad.len() as u64]
+    }
+
+    #[test]
+    fn values_that_cannot_be_read_are_replaced_counted_and_the_first_of_them_is_named() {
+        let Some(library) = kernels() else { return };
+        let library = library.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut random = Random::new(7);
+        let odd = [f32::NAN, -0.5, 0.0, 2.5, f32::INFINITY];
+        for (count, share) in [(1, 2), (700, 1), (1000, 300), (900, 3)] {
+            let draw = |random: &mut Random| match random.below(share) {
+                1 => odd[random.below(5) as usize],
+                _ => random.between(0.25, 2.0) as f32,
+            };
+            let radii: Vec<f32> = (0..count).map(|_| draw(&mut random)).collect();
+            let mut bad = Vec::new();
+            let mut kept = radii.clone();
+            for (index, radius) in kept.iter_mut().enumerate() {
+                if !(0.25..=2.0).contains(radius) {
+                    bad.push((index, radius.to_bits()));
+                    *radius = 0.25;
+                }
+            }
+            let (mut to, mut refused) = (vec![-1.0; count], [0; 2]);
+            // SAFETY: declared so in stored.cpp; every array has a value per point.
+            unsafe {
+                library.get::<RunRadii>(b"run_radii").unwrap()(
+                    radii.as_ptr(),
+                    count as u32,
+                    0.25,
+                    2.0,
+                    to.as_mut_ptr(),
+                    refused.as_mut_ptr(),
+                );
+            }
+            assert_eq!((to, refused), (kept, words(&bad)));
+        }
+    }
+
+    #[test]
+    fn whole_numbers_of_either_width_are_those_of_the_caller_or_refused() {
+        let Some(library) = kernels() else { return };
+        let library = library.lock().unwrap_or_else(PoisonError::into_inner);
+        let run = |from: *const u32, wide: u32, count: usize, most: u32| {
+            let (mut to, mut refused) = (vec![77; count], [0; 2]);
+            // SAFETY: as above.
+            unsafe {
+                let take = library.get::<RunNumbers>(b"run_numbers").unwrap();
+                let (to, refused) = (to.as_mut_ptr(), refused.as_mut_ptr());
+                take(from, wide, count as u32, most, to, refused);
+            }
+            (to, refused)
+        };
+        let narrow = [0u32, 5, 6, u32::MAX];
+        let found = run(narrow.as_ptr(), 0, 4, 5);
+        assert_eq!(found, (vec![0, 5, 0, 0], words(&[(2, 6), (3, u32::MAX)])));
+        let found = run(narrow.as_ptr(), 0, 4, u32::MAX);
+        assert_eq!(found, (narrow.to_vec(), words(&[])));
+        let wide = [3i64, -1, 1 << 32, i64::from(u32::MAX), (7 << 32) - 1];
+        let large = [(1, u32::MAX), (2, u32::MAX), (4, u32::MAX)];
+        let found = run(wide.as_ptr().cast(), 1, 5, u32::MAX);
+        assert_eq!(found, (vec![3, 0, 0, u32::MAX, 0], words(&large)));
+    }
+}

@@ -1,0 +1,222 @@
+//! Data of points that filters read, from arrays of the device: radii that adapt in every step need
+//! not pass through the host.
+//!
+//! The host cannot look at the values before they are used. A kernel copies them, replaces those
+//! that cannot be used, and notes them; [`finish`](DeviceEngine::finish) reads the note, returns the
+//! error that the same data in memory of the host would have caused, and forgets them. So a set has
+//! usable data or none.
+
+use super::{
+    engine::DeviceEngine,
+    set::{DeviceSetId, GivenData},
+};
+use crate::{Error, ErrorKind, PointSetId, backend::next_stamp};
+use nearfield_gpu::{
+    DevicePointData, DeviceView, ErrorKind as GpuErrorKind, GpuBackend, PointNumber,
+    RefusedPointData, RefusedValues,
+};
+use nearfield_grid::Radius;
+
+impl DeviceEngine {
+    /// As [`set_radii`](Self::set_radii), from an array of the GPU with a radius per point, which
+    /// is copied. Does not wait: for radii that adapt in every step.
+    ///
+    /// As the host does not see the largest of the radii, searches in which those of sources count
+    /// look as far as the radius of the engine: choose it no larger than need be.
+    ///
+    /// ```no_run
+    /// use nearfield::{RadiusRule, device::{DeviceEngine, DeviceView}};
+    /// # use nearfield::{Error, PointSetId};
+    /// # fn step(
+    /// #     engine: &mut DeviceEngine, fluid: PointSetId, positions: &DeviceView<'_, f32>,
+    /// #     radii: &DeviceView<'_, f32>,
+    /// # ) -> Result<(), Error> {
+    /// engine.update(fluid, positions)?;
+    /// engine.set_radii_from_device(fluid, radii)?;
+    /// engine.find_neighbors(fluid, fluid)?;
+    /// let progress = engine.finish()?; // names a radius that cannot be used
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnusedRadii`], [`ErrorKind::UnknownPointSet`], and [`ErrorKind::OnDevice`] for
+    /// another number of radii than of points, an array of another GPU, or if the GPU fails; data
+    /// that were there before stay if the array is refused. Radii that are not from 2⁻⁵⁰ to the
+    /// radius of the engine are found by [`finish`](Self::finish), which returns
+    /// [`ErrorKind::Radii`]; the set then has no radii.
+    pub fn set_radii_from_device(
+        &mut self,
+        set: PointSetId,
+        radii: &DeviceView<'_, f32>,
+    ) -> Result<(), Error> {
+        let largest = self.largest_own_radius(set)?;
+        let usable = Radius::MIN..=largest.value();
+        self.receive(
+            set,
+            |backend, data, points, stamp| {
+                backend.receive_radii(data, radii, usable, points, stamp)
+            },
+            |given, points| given.radii = Some(points),
+        )
+    }
+
+    /// As [`set_types`](Self::set_types), from an array of the GPU with a whole number per point,
+    /// which is copied. Does not wait.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnusedTypes`] and as [`set_radii_from_device`](Self::set_radii_from_device);
+    /// types that there are not are found by [`finish`](Self::finish), which returns
+    /// [`ErrorKind::PointData`]; the set then has no types.
+    pub fn set_types_from_device<T: PointNumber>(
+        &mut self,
+        set: PointSetId,
+        types: &DeviceView<'_, T>,
+    ) -> Result<(), Error> {
+        self.points(set)?;
+        let Some(known) = self.filters.types() else {
+            return Err(ErrorKind::UnusedTypes.into());
+        };
+        self.receive(
+            set,
+            |backend, data, points, stamp| backend.receive_types(data, types, known, points, stamp),
+            |given, points| given.types = Some(points),
+        )
+    }
+
+    /// As [`set_molecules`](Self::set_molecules), from an array of the GPU with a whole number
+    /// below 2³² per point, which is copied. Does not wait.
+    ///
+    /// # Errors
+    /// As [`set_radii_from_device`](Self::set_radii_from_device); negative numbers and those of more
+    /// than 32 bits are found by [`finish`](Self::finish), which returns [`ErrorKind::OnDevice`];
+    /// jobs of the set are then refused until it has exclusions again, or these are
+    /// [cleared](Self::clear_exclusions).
+    pub fn set_molecules_from_device<T: PointNumber>(
+        &mut self,
+        set: PointSetId,
+        molecules: &DeviceView<'_, T>,
+    ) -> Result<(), Error> {
+        self.receive(
+            set,
+            |backend, data, points, stamp| {
+                backend.receive_molecules(data, molecules, points, stamp)
+            },
+            |given, points| given.exclusions = Some(points),
+        )
+    }
+
+    /// As [`set_target_mask`](Self::set_target_mask), from an array of the GPU with a byte per
+    /// point, which is not 0 for targets. Waits for the device, to learn how many targets there
+    /// are.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Combined`] with half lists, and as
+    /// [`set_radii_from_device`](Self::set_radii_from_device).
+    pub fn set_target_mask_from_device(
+        &mut self,
+        set: PointSetId,
+        mask: &DeviceView<'_, u8>,
+    ) -> Result<(), Error> {
+        self.can_choose(set)?;
+        self.receive(
+            set,
+            |backend, data, points, stamp| backend.receive_chosen(data, mask, points, stamp),
+            |given, points| given.chosen = Some(points),
+        )
+    }
+
+    /// Copies data of a set's points on the device, and notes for how many points there are some.
+    fn receive(
+        &mut self,
+        set: PointSetId,
+        copy: impl FnOnce(
+            &GpuBackend,
+            &mut DevicePointData,
+            usize,
+            u64,
+        ) -> Result<(), nearfield_gpu::Error>,
+        note: impl FnOnce(&mut GivenData, usize),
+    ) -> Result<(), Error> {
+        self.known(set)?;
+        let DeviceSetId {
+            points,
+            data,
+            given,
+            ..
+        } = &mut self.sets[set.slot()];
+        let points = points.len();
+        copy(&self.backend, data, points, next_stamp())
+            .map_err(|source| ErrorKind::OnDevice { set, source })?;
+        note(given, points);
+        self.outdate(set);
+        self.arrange(set)
+    }
+
+    /// Looks what was refused of the data that came from the device. Sets lose these data, and
+    /// what was computed since the last call does not stand.
+    ///
+    /// # Errors
+    /// What is wrong with the data of the first such set.
+    pub(super) fn settle_data(&mut self) -> Result<(), Error> {
+        let mut first = None;
+        for slot in 0..self.sets.len() {
+            let set = self.slots.id(slot);
+            let refused = self.backend.refused_data(&mut self.sets[slot].data);
+            let refused = refused.map_err(|source| ErrorKind::OnDevice { set, source })?;
+            if let Some(error) = self.refusal(set, refused) {
+                let given = &mut self.sets[slot].given;
+                if refused.radii.is_some() {
+                    given.radii = None;
+                }
+                if refused.types.is_some() {
+                    given.types = None;
+                }
+                if refused.molecules.is_some() {
+                    // Of no points: stale, so that jobs do not go on without exclusions.
+                    given.exclusions = Some(0);
+                }
+                self.outdate(set);
+                self.sorted_anew = true;
+                first.get_or_insert(error);
+            }
+        }
+        first.map_or(Ok(()), Err)
+    }
+
+    /// The error of data that were refused, if any were: as that of data from the host.
+    fn refusal(&self, set: PointSetId, refused: RefusedPointData) -> Option<Error> {
+        let counted = |RefusedValues { count, .. }| usize::try_from(count).unwrap_or(usize::MAX);
+        if let Some(radii) = refused.radii {
+            let source = nearfield_cpu::ErrorKind::PointRadius {
+                index: radii.first as usize,
+                value: f32::from_bits(radii.bits),
+                largest: self.radius(),
+                count: counted(radii),
+                points: radii.points,
+            }
+            .into();
+            return Some(ErrorKind::Radii { set, source }.into());
+        }
+        if let Some(types) = refused.types {
+            let source = nearfield_cpu::ErrorKind::PointType {
+                index: types.first as usize,
+                value: types.bits,
+                types: self.filters.types().unwrap_or_default(),
+                count: counted(types),
+                points: types.points,
+            }
+            .into();
+            return Some(ErrorKind::PointData { set, source }.into());
+        }
+        refused.molecules.map(|molecules| {
+            let source = GpuErrorKind::PointNumbers {
+                what: "molecules of points",
+                first: molecules.first,
+                count: molecules.count,
+            }
+            .into();
+            ErrorKind::OnDevice { set, source }.into()
+        })
+    }
+}

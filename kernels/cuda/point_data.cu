@@ -1,0 +1,41 @@
+// What filters read of points, from arrays that the caller keeps on the device.
+//
+// Values are copied, and those that searches must not read are replaced: a type is a row of the
+// table of cut-offs, which is looked up unchecked, and a radius bounds the walk. The host is not
+// there to refuse them, so the device counts them and remembers the first, and the host asks later.
+#include "contract.cuh"
+
+using nf::GRID_THREADS;
+
+// Counts a value that is refused. `refused` has two words, zero if there is none: the complement of
+// (index, value) of the first, and how many there are.
+__device__ __forceinline__ void refuse(u64* refused, u32 point, u32 value) {
+    atomicMax(refused, ~(static_cast<u64>(point) << 32 | value));
+    atomicAdd(refused + 1, u64{1});
+}
+
+// Radii from `least` to `most`; others become `least`.
+extern "C" __global__ void __launch_bounds__(GRID_THREADS)
+take_radii(const float* __restrict__ from, u32 count, float least, float most, float* __restrict__ to,
+           u64* __restrict__ refused) {
+    const u32 point = blockIdx.x * GRID_THREADS + threadIdx.x;
+    if (point >= count) return;
+    const float radius = from[point];
+    const bool usable = radius >= least && radius <= most;
+    to[point] = usable ? radius : least;
+    if (!usable) refuse(refused, point, __float_as_uint(radius));
+}
+
+// Whole numbers of 32 bits, or of 64 where they are `wide`, up to `most`; others become 0.
+extern "C" __global__ void __launch_bounds__(GRID_THREADS)
+take_numbers(const u32* __restrict__ from, u32 wide, u32 count, u32 most, u32* __restrict__ to,
+             u64* __restrict__ refused) {
+    const u32 point = blockIdx.x * GRID_THREADS + threadIdx.x;
+    if (point >= count) return;
+    const u64 at = wide ? 2 * static_cast<u64>(point) : point;
+    const u32 number = from[at];
+    const bool fits = !wide || from[at + 1] == 0;
+    const bool usable = fits && number <= most;
+    to[point] = usable ? number : 0;
+    if (!usable) refuse(refused, point, fits ? number : NONE);
+}

@@ -13,6 +13,11 @@
 //! at, for every row of cells, and for every group of targets and level. It only has to tell a
 //! factor of two from none.
 //!
+//! A few giants among a million points become a level of their own, radii spread over decades some
+//! three or four, and radii within a factor of two stay together. Only bounds are known of where
+//! points lie, so a cloud of dense clusters is taken to be thinner than it is. Levels are then cut
+//! more coarsely than they could be, and the search is slower, never wrong.
+//!
 //! If the radius of one side decides, cells of large radii may be too large for the small radii of
 //! the other side, so cells that hold many points are divided.
 //!

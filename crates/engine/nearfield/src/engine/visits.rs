@@ -13,6 +13,7 @@ use crate::{
         limit::{LISTS, within},
         rows::QueryTo,
         support::Feature,
+        transfer::{positions_of, words_of},
     },
     engine::jobs::{Assigned, job},
     lists::{Csr, NeighborPair, PairGeometry},
@@ -64,7 +65,7 @@ impl Engine {
             let asked = self.visit_on_device(device, sets, &[point as u32], &mut found);
             if let Ok(Ok(())) = asked {
                 for pair in others(&found, 0, (targets == sources).then_some(point)) {
-                    // They were `f32`.
+                    // Rounded once, as the CPU backend does it.
                     let (d, d2) = (pair.d.map(|x| x as f32), pair.d2 as f32);
                     visit(pair.index, Pair { d, d2 });
                 }
@@ -199,9 +200,12 @@ impl Engine {
         let Some(positions) = self.sets[targets.slot()].grid.copied() else {
             return Ok(Err(Fault::Behind));
         };
-        let all = positions.as_chunks::<3>().0;
-        let mut asked = with_room(points.len(), "positions of points")?;
-        asked.extend(points.iter().map(|&point| all[point as usize]));
+        let (precision, words) = (self.precision(), words_of(self.precision()));
+        let mut asked = with_room(words * points.len(), "positions of points")?;
+        for &point in points {
+            asked.extend_from_slice(&positions[words * point as usize..][..words]);
+        }
+        let asked = positions_of(&asked, precision).map_err(ErrorKind::Query)?;
         let (set, rule) = (&self.sets[targets.slot()], self.settings.rule);
         let mut radii = Vec::new();
         if rule.needs_targets() {
@@ -209,10 +213,7 @@ impl Engine {
             make_room(&mut radii, points.len(), "radii of points")?;
             radii.extend(points.iter().map(|&point| of_points[point as usize]));
         }
-        let asked = (
-            asked.as_slice().into(),
-            rule.needs_targets().then_some(&radii[..]),
-        );
+        let asked = (asked, rule.needs_targets().then_some(&radii[..]));
         self.query_on_device(device, asked, sources, QueryTo::Geometry(found))
     }
 

@@ -127,7 +127,7 @@ impl<T: Real> Drawn<T> {
 }
 
 impl<T: Real> Drawn<T> {
-    /// The filters as kernels take them, for sources that are sorted in this order. `held` is to
+    /// The filters as kernels take them, but for radii of single points, for sources that are sorted in this order. `held` is to
     /// outlive them.
     pub(super) fn layout(
         &self,

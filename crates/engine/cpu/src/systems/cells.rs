@@ -18,7 +18,7 @@ use crate::{
     pool::CpuBackend,
     sets::{PairOfSets, rule::SetRadii},
 };
-use nearfield_grid::{self as grid, Grid, Lattice, memory::Shortage};
+use nearfield_grid::{self as grid, Domain, Grid, ImagesInReach, Lattice, memory::Shortage};
 use nearfield_pairs::ListKind;
 
 /// The pairs of a system as its search returned them.
@@ -26,8 +26,19 @@ use nearfield_pairs::ListKind;
 pub(super) enum Pairs {
     /// Only sources.
     Lists(NeighborLists),
+    /// Sources in a cell so wide that each pair has one image at most, which follows from the
+    /// coordinates. Finding lists alone is much faster than finding images with them.
+    OneImage(Box<OneImage>),
     /// Sources, images and displacements.
     Geometry(Box<PairGeometry>),
+}
+
+/// Lists, and what names the image of each pair.
+#[derive(Debug)]
+pub(super) struct OneImage {
+    pub(super) lists: NeighborLists,
+    pub(super) reach: ImagesInReach,
+    pub(super) domain: Domain,
 }
 
 impl Pairs {
@@ -35,6 +46,7 @@ impl Pairs {
     pub(super) fn lists(&self) -> &NeighborLists {
         match self {
             Self::Lists(lists) => lists,
+            Self::OneImage(found) => &found.lists,
             Self::Geometry(geometry) => geometry.lists(),
         }
     }
@@ -62,7 +74,7 @@ pub(super) fn search<T: SystemReal>(
     let count = range.len();
     let positions = || T::positions(&systems.positions[range.clone()]);
     let bounds = backend.install_for(count, || systems.bounds(system, &of.domain))?;
-    let lattice = Lattice::new(of.radius, of.domain, 1, &bounds).map_err(refuse)?;
+    let lattice = Lattice::new(of.radius, of.domain.clone(), 1, &bounds).map_err(refuse)?;
     let mut grid = Grid::new(lattice.clone());
     backend
         .install_for(count, || grid.build(positions(), bounds, &lattice))
@@ -75,7 +87,9 @@ pub(super) fn search<T: SystemReal>(
         share: None,
         filter: Default::default(),
     };
-    if wanted.needs_geometry() {
+    let reach = ImagesInReach::new(&of.domain, of.radius, &bounds);
+    let is_one = reach.names_one(&bounds);
+    if wanted.needs_geometry() && !is_one {
         let mut geometry = PairGeometry::default();
         let measured = backend.measure(sets, kind)?;
         measured.write_geometry(order, &mut geometry)?;
@@ -83,6 +97,13 @@ pub(super) fn search<T: SystemReal>(
     } else {
         let mut lists = NeighborLists::default();
         backend.search(sets, kind, order, &mut lists)?;
-        Ok(Pairs::Lists(lists))
+        Ok(match wanted.needs_geometry() {
+            false => Pairs::Lists(lists),
+            true => Pairs::OneImage(Box::new(OneImage {
+                lists,
+                reach,
+                domain: of.domain,
+            })),
+        })
     }
 }

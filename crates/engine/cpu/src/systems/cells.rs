@@ -4,6 +4,13 @@
 //! A system has a grid of its own, which is dropped when its pairs are known. The pairs are kept
 //! until those of all systems have their place, so such a system takes its results twice for a
 //! while.
+//!
+//! # Images
+//!
+//! A search that hands on images computes every pair twice, once for its vectors and once for the
+//! arrays, and takes several times as long as one for lists. Where the faces of a cell are more than
+//! two radii apart a pair has one image at most, and [`ImagesInReach::only`] names it by three
+//! floors. So such systems are searched for lists, and the second pass computes the rest.
 
 use super::{
     input::{SystemReal, Systems},
@@ -36,8 +43,11 @@ pub(super) enum Pairs {
 /// Lists, and what names the image of each pair.
 #[derive(Debug)]
 pub(super) struct OneImage {
+    /// The neighbours of the system's points, each at most once.
     pub(super) lists: NeighborLists,
+    /// Made for the bounds of its points.
     pub(super) reach: ImagesInReach,
+    /// Its cell, enumerated by short vectors, as the counts of `reach` are.
     pub(super) domain: Domain,
 }
 
@@ -74,7 +84,7 @@ pub(super) fn search<T: SystemReal>(
     let count = range.len();
     let positions = || T::positions(&systems.positions[range.clone()]);
     let bounds = backend.install_for(count, || systems.bounds(system, &of.domain))?;
-    let lattice = Lattice::new(of.radius, of.domain.clone(), 1, &bounds).map_err(refuse)?;
+    let lattice = Lattice::new(of.radius, of.domain, 1, &bounds).map_err(refuse)?;
     let mut grid = Grid::new(lattice.clone());
     backend
         .install_for(count, || grid.build(positions(), bounds, &lattice))

@@ -43,10 +43,15 @@ pub(super) struct Part<'a, T> {
 pub(super) struct Place<'a, T, I> {
     /// Offsets of the points of the part.
     pub(super) offsets: &'a mut [u64],
+    /// The point of every pair.
     pub(super) targets: &'a mut [I],
+    /// Its neighbour.
     pub(super) sources: &'a mut [I],
+    /// By how many vectors of the cell that is moved.
     pub(super) images: &'a mut [[i32; 3]],
+    /// From the point to the neighbour that was moved.
     pub(super) displacements: &'a mut [[T; 3]],
+    /// The length of that.
     pub(super) distances: &'a mut [T],
 }
 

@@ -298,7 +298,9 @@ mod tests {
 
     #[test]
     fn values_that_cannot_be_read_are_replaced_counted_and_the_first_of_them_is_named() {
-        let Some(library) = kernels() else { return };
+        let Some(library) = kernels::<f32>(0) else {
+            return;
+        };
         let library = library.lock().unwrap_or_else(PoisonError::into_inner);
         let mut random = Random::new(7);
         let odd = [f32::NAN, -0.5, 0.0, 2.5, f32::INFINITY];
@@ -334,7 +336,9 @@ mod tests {
 
     #[test]
     fn whole_numbers_of_either_width_are_those_of_the_caller_or_refused() {
-        let Some(library) = kernels() else { return };
+        let Some(library) = kernels::<f32>(0) else {
+            return;
+        };
         let library = library.lock().unwrap_or_else(PoisonError::into_inner);
         let run = |from: *const u32, wide: u32, count: usize, most: u32| {
             let (mut to, mut refused) = (vec![77; count], [0; 2]);

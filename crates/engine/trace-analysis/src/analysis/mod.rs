@@ -9,6 +9,7 @@ mod facts;
 mod findings;
 mod gaps;
 mod intervals;
+mod markdown;
 mod once;
 mod outside;
 mod path;
@@ -26,6 +27,7 @@ mod words;
 
 pub use course::Course;
 pub use gaps::Reason;
+pub use markdown::Markdown;
 pub use stages::Stage;
 pub use statistics::Spread;
 pub(crate) use statistics::ms;
@@ -37,7 +39,8 @@ pub use summary::{
 pub(crate) use backends::BackendTimes;
 pub(crate) use gaps::{Cause, CauseShare, Gap, Gaps};
 pub(crate) use intervals::DisjointIntervals;
-pub(crate) use run::{Activity, Run, Source};
+pub(crate) use phrases::digits;
+pub(crate) use run::{Activity, Run, RunStep, Source};
 pub(crate) use stages::{StageTimes, stage_name};
 pub(crate) use statistics::median;
 

@@ -2,7 +2,7 @@
 
 use crate::made::trace;
 use nearfield_trace_analysis::{
-    Analysis, CauseKind, Summary, Trace,
+    Analysis, CauseKind, Markdown, Summary, Trace,
     model::{Interval, Note, Record, Retune, Span, Step, Subregion, Theta, Value},
 };
 
@@ -735,4 +735,27 @@ fn idle_time_of_a_gpu_is_split_by_what_it_waits_for() {
         text.contains("for the host 160.0 ms, for copies 120.0 ms"),
         "{text}"
     );
+}
+
+#[test]
+fn a_summary_in_markdown_has_verdict_findings_and_stages() {
+    let made = run(|m, _| {
+        m.begin().kernel_waited(2000).copy(9000, "to_host").end();
+    });
+    let text = Markdown(&summary_of(made)).to_string();
+    assert!(
+        text.starts_with("**The GPU idles 82 % of the wall time because"),
+        "{text}"
+    );
+    for line in [
+        "`made 1.0` on a processor (4 threads), a GPU: 40 steps, median 11 ms, half within 11 ms and",
+        "| backend | computes | busy | waiting | idle | longest reason |",
+        "| the host copies 41 MB to the host in `particles` | 9.0 ms | to reduce",
+        "| `host.copy (particles)` | 40 | 360 ms | 360 ms | 9.0 ms |",
+    ] {
+        assert!(
+            text.lines().any(|found| found.starts_with(line)),
+            "{line}\n{text}"
+        );
+    }
 }

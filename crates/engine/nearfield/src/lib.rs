@@ -70,6 +70,9 @@
 //! (`default-features = false`) the crate has half as many dependencies, [`Device::Auto`] is the
 //! CPU backend, and a GPU that is asked for by name is [`ErrorKind::Unsupported`].
 //!
+//! `trace`, on by default, is the module `report::trace`, which records where the time of a program
+//! goes.
+//!
 //! # Units, shapes and limits
 //!
 //! The engine knows no units: coordinates, radii, skins and boxes are in one unit, which the
@@ -281,6 +284,26 @@ pub mod report {
     pub use crate::engine::report::{MemoryReport, Report, SetReport, StageTimes};
     pub use nearfield_cpu::SimdLevel;
     pub use nearfield_grid::TableKind;
+    #[cfg(feature = "trace")]
+    #[doc(no_inline)]
+    /// Records where the time of a program goes, for `nearfield trace`: one line starts it, and it
+    /// ends when its guard is dropped.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// # let folder = std::env::temp_dir().join(format!("trace-{}.jsonl", std::process::id()));
+    /// # let path = &folder;
+    /// let _trace = nearfield::report::trace::start(path)?;
+    /// let mut engine = Engine::builder(0.5).build()?;
+    /// let set = engine.add_point_set(&[[0.0, 0.0, 0.0], [0.3, 0.0, 0.0]])?;
+    /// engine.find_neighbors()?;
+    /// # drop(_trace);
+    /// # assert!(std::fs::read_to_string(path)?.contains("engine.find_neighbors"));
+    /// # std::fs::remove_file(path)?;
+    /// # let _ = set;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub use nearfield_trace as trace;
 
     pub mod trials {
         //! Measurements of [`Strategy::Auto`](crate::balance::Strategy::Auto): a [`Trial`] has the

@@ -119,6 +119,36 @@ fn an_emulated_device_is_analysed_on_its_virtual_clock() {
     assert!(total > 0.0, "{printed}");
     let text = succeed(&["trace", "summary", path]);
     assert!(text.contains("\nclock       virtual: "), "{text}");
+    let markdown = succeed(&["trace", "summary", path, "--markdown"]);
+    assert!(
+        markdown.starts_with("**On the emulated device's virtual clock, ")
+            && markdown.contains("| backend | computes |"),
+        "{markdown}"
+    );
+    let (real, _) = bench(folder.path(), "real.jsonl");
+    let refused = nearfield(&["trace", "compare", path, real.to_str().unwrap()]);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        said.contains("emulated.jsonl has times of an emulated"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_a_fixed_threshold_costs_is_said() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("fixed.jsonl");
+    let path = path.to_str().unwrap();
+    let device = "--device emulated:speed=8,bandwidth=10";
+    succeed(&words(&format!(
+        "bench --points 20000 --repetitions 5 {device} --policy fixed:100000 --trace {path}"
+    )));
+    let summary = json(&["trace", "summary", path, "--json"]);
+    let causes: Vec<&str> = (summary["findings"].as_array().unwrap().iter())
+        .map(|one| one["cause"].as_str().unwrap())
+        .collect();
+    assert!(causes.contains(&"idle_backend"), "{summary}");
 }
 
 #[test]
@@ -259,6 +289,13 @@ fn a_trace_becomes_a_page_tables_and_events() {
     assert_eq!(table.lines().count(), 7);
     let events: Value = serde_json::from_str(&succeed(&["trace", "export", path])).unwrap();
     assert!(events["traceEvents"].as_array().unwrap().len() > 30);
+    let packets = folder.path().join("trace.pftrace");
+    let to = packets.to_str().unwrap();
+    succeed(&words(&format!(
+        "trace export {path} --format perfetto --output {to}"
+    )));
+    // The first field of a trace is a packet.
+    assert_eq!(fs::read(&packets).unwrap()[0], 0x0a);
     let activities = folder.path().join("activities.csv");
     let to = activities.to_str().unwrap();
     succeed(&words(&format!(

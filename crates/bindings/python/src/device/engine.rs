@@ -279,18 +279,24 @@ impl PyDeviceEngine {
     /// Refused with cutoffs or rule; exclusions and targets do not concern positions. Lists are
     /// full, whatever the engine's are. Where finish() returns False, ask again. From the
     /// first query on positions are a set of the engine's own, which len() counts.
-    #[pyo3(signature = (positions, set=0))]
+    ///
+    /// radii: a radius for every position, an array of the host, where the rule of the engine
+    /// counts the radius of the target ("gather" and "symmetric").
+    #[pyo3(signature = (positions, set=0, *, radii=None))]
     fn query(
         &self,
         py: Python<'_>,
         positions: &Bound<'_, PyAny>,
         set: usize,
+        radii: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyDeviceNeighbors> {
         let positions = self.shared.given(positions, "positions")?;
         positions.points(self.coordinates())?;
+        let radii = radii.map(|radii| field(radii, 1, "radii", Precision::Single));
+        let radii = radii.transpose()?;
         let double = self.precision == Precision::Double;
         let arrays = self.shared.work(py, vec![positions], |state, given| {
-            state.query(&self.shared, (&given[0], double), set)
+            state.query(&self.shared, (&given[0], double), radii.as_deref(), set)
         })?;
         PyDeviceNeighbors::of(py, arrays)
     }

@@ -23,8 +23,8 @@
 //! lengths, its wrap, and the cell is counted from the face of the box, clamped to the cells there
 //! are: rounding may put a point at the very end one cell too far.
 
-use crate::constants::FAR_SHIFT;
 pub(crate) use crate::constants::{EVEN_CELLS, FARTHEST_CELL};
+use crate::{Domain, constants::FAR_SHIFT};
 
 /// Coordinates of a cell; wrapped into `0..n` on periodic axes.
 pub type Cell = [i64; 3];
@@ -141,6 +141,28 @@ pub(super) struct Period {
     pub(super) length: f64,
     /// Cells in the box.
     pub(super) cells: i64,
+}
+
+/// The axes of a straight box with cells of these edges. A periodic axis is cut into whole cells,
+/// which are larger, or smaller by up to a share `fit` where the box is so cut into one more.
+pub(super) fn straight_axes(edges: [f64; 3], domain: &Domain, fit: f64) -> [Axis; 3] {
+    std::array::from_fn(|axis| {
+        let Some(length) = domain.lengths()[axis] else {
+            return Axis {
+                inverse_edge: 1.0 / edges[axis],
+                period: None,
+            };
+        };
+        let cells = length / edges[axis] * (1.0 + fit);
+        let cells = cells.floor().clamp(1.0, FARTHEST_CELL);
+        Axis {
+            inverse_edge: cells / length,
+            period: Some(Period {
+                length,
+                cells: cells as i64,
+            }),
+        }
+    })
 }
 
 impl Axis {

@@ -13,7 +13,7 @@
 //! [`Fault::Reordered`]: super::Fault::Reordered
 
 use super::{Job, StepInput};
-use nearfield_cpu::{NeighborLists, PairGeometry};
+use nearfield_cpu::{NeighborLists, PairGeometry, SetRadii};
 use nearfield_grid::{
     Bounds,
     memory::{Shortage, make_room},
@@ -151,6 +151,10 @@ pub(crate) struct Query<'a> {
     pub(crate) bounds: Bounds,
     /// How many of the nearest are kept.
     pub(crate) nearest: Option<NonZeroU32>,
+    /// The radii that count, of the positions and of the points of the set that is searched.
+    pub(crate) radii: SetRadii<&'a [f32]>,
+    /// Tells the radii of the set from those before.
+    pub(crate) radii_stamp: u64,
 }
 
 /// Where the neighbours of free positions go, in any order.

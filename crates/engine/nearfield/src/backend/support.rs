@@ -84,7 +84,7 @@ pub(crate) enum Feature {
     QueryWithRadii,
     /// The neighbours of one point.
     EachNeighbor,
-    /// The neighbours of one point that filters or radii of single points keep.
+    /// The neighbours of one point that filters keep.
     FilteredVisits,
     /// Batches of pairs for a callback.
     Batches,
@@ -157,7 +157,7 @@ impl Feature {
             Self::PairGeometry => "lists with the geometry of pairs",
             Self::Query => "queries of free positions",
             Self::QueryWithRadii => "queries with radii of single points",
-            Self::FilteredVisits => "visits of one point with filters or radii of single points",
+            Self::FilteredVisits => "visits of one point with filters",
             Self::EachNeighbor => "visits of the neighbours of one point",
             Self::Batches => "batches of pairs for callbacks",
             Self::Skin => "lists with a skin",
@@ -184,7 +184,9 @@ impl Feature {
             }
             Self::FiltersByCells { .. } => "use Strategy::Flat or Strategy::Auto, or Device::Cpu",
             Self::AllPairs => "use Device::Auto, Device::Cpu, Device::Gpu or Device::Hybrid",
-            Self::PointRadii | Self::SlantedBox => "use Device::Gpu, Device::Auto or Device::Cpu",
+            Self::PointRadii | Self::QueryWithRadii | Self::SlantedBox => {
+                "use Device::Gpu, Device::Auto or Device::Cpu"
+            }
             feature if feature.is_of_engine() => "use Device::Auto or Device::Cpu",
             _ => "use Device::Auto, Device::Hybrid or Device::Cpu",
         }
@@ -204,6 +206,7 @@ pub(crate) fn supports(backend: Backend, feature: &Feature) -> Result<(), Unsupp
         (
             Backend::Gpu,
             Feature::LimitedLists
+            | Feature::QueryWithRadii
             | Feature::TypeCutoffs
             | Feature::Exclusions
             | Feature::ChosenTargets
@@ -347,7 +350,7 @@ mod tests {
                     "`for_each_neighbor`, `neighbors_of`",
                 ),
                 Self::FilteredVisits => (
-                    "neighbours of these with filters or radii of single points",
+                    "neighbours of these with filters",
                     "`for_each_neighbor`, `neighbors_of`",
                 ),
                 Self::Batches => ("batches of pairs for a callback", "`for_each_batch`"),

@@ -113,11 +113,6 @@ impl FilterSettings {
 }
 
 impl EngineFilters {
-    /// Returns true if every target needs a type or a radius.
-    pub(super) fn need_data_of_points(&self) -> bool {
-        self.cutoffs.is_some() || self.rule != RadiusRule::Uniform
-    }
-
     /// The filter of a pair of sets, but for the nearest, and the targets that are chosen.
     ///
     /// # Errors

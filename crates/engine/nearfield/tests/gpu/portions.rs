@@ -5,6 +5,7 @@ use crate::{
     common::{
         Precise, Settings, as_vectors, builder_for, fill,
         filters::{comparable, draw},
+        rule_of,
     },
     fresh_seed,
     portions_of::{
@@ -12,7 +13,7 @@ use crate::{
         check_visits, chunks_of, engines,
     },
 };
-use nearfield::prelude::*;
+use nearfield::{lists::QueryScratch, prelude::*};
 use nearfield_testkit::{conformance::Level, random::Random};
 
 /// An engine that keeps programs loaded.
@@ -84,7 +85,7 @@ fn queries_are_those_of_the_cpu() {
 fn visits_are_those_of_the_cpu() {
     needs_gpu!();
     let _loaded = loaded();
-    check_visits::<f32>(GPU, uniform);
+    check_visits::<f32>(GPU, |_| true);
     check_visits::<f64>(GPU, uniform);
 }
 
@@ -126,11 +127,13 @@ fn check_filtered_portions<T: Precise>() {
             let found = engine.find_neighbors();
             let found = found.map(|()| lists(as_vectors(engine.neighbors(t, s).unwrap())));
             let batches = batches_of(&engine, [t, s]).1;
-            // By radii of single points a GPU does not query.
-            let queried = uniform(case).then(|| {
-                let queried = engine.query(T::positions(case.targets()), s);
-                queried.map(|found| lists(as_vectors(&found))).map_err(told)
-            });
+            let radii: Vec<f32> = (case.radii_of(case.target).iter())
+                .map(|radius| radius.to_f64() as f32)
+                .collect();
+            let radii = rule_of(case).needs_targets().then_some(&radii[..]);
+            let (mut scratch, at) = (QueryScratch::default(), T::positions(case.targets()));
+            let queried = engine.query_into(at, radii, s, &mut scratch);
+            let queried = queried.map(|found| lists(as_vectors(found))).map_err(told);
             (chunks.map_err(told), found.map_err(told), batches, queried)
         });
         let what = format!("{}, seed {seed}", case.name);
@@ -148,8 +151,12 @@ fn what_queries_and_visits_lack_is_refused_by_name() {
     let builder = Engine::builder(1.0).radii(RadiusRule::Scatter);
     let (mut engine, set) = engine_with(builder, GPU, &points);
     engine.set_radii(set, &[1.0, 0.75]).unwrap();
-    let refused = engine.query(&points, set).unwrap_err().to_string();
-    assert!(refused.contains("queries with radii"), "{refused}");
+    let found = engine.query(&[[1.25f32, 0.0, 0.0]], set).unwrap();
+    assert_eq!(found.of(0), [1], "within 0.75 of the second point alone");
+    let mut scratch = QueryScratch::default();
+    let found = engine.query_into(&points, Some(&[1.0; 2]), set, &mut scratch);
+    let refused = found.unwrap_err().to_string();
+    assert!(refused.contains("positions of a query"), "{refused}");
     let (mut engine, set) = engine_with(Engine::builder(1.0), GPU, &points);
     engine.set_molecules(set, &[1, 1]).unwrap();
     let visited = engine.for_each_neighbor(set, set, 0, |_, _| ());

@@ -4,8 +4,8 @@
 
 use crate::backend::transfer::words_of;
 use nearfield_gpu::{
-    self as gpu, DeviceLists, DeviceNearest, DevicePoints, GpuBackend, HostBuffer, HostPairs,
-    HostRows,
+    self as gpu, DeviceLists, DeviceNearest, DevicePointData, DevicePoints, GpuBackend, HostBuffer,
+    HostPairs, HostRows,
 };
 use nearfield_grid::Precision;
 
@@ -18,6 +18,8 @@ pub(super) struct Queries {
     pub(super) lists: DeviceLists,
     /// Their nearest pairs, where only these are kept.
     pub(super) nearest: DeviceNearest,
+    /// Their radii, where these count.
+    pub(super) data: DevicePointData,
 }
 
 impl Queries {
@@ -26,6 +28,7 @@ impl Queries {
         self.points.as_ref().map_or(0, DevicePoints::bytes)
             + self.lists.bytes()
             + self.nearest.bytes()
+            + self.data.bytes()
     }
 }
 

@@ -9,14 +9,17 @@
 
 use super::{
     buffers::Queries,
-    state::{GpuJobError, GpuState, far_images},
+    state::{GpuJobError, GpuSet, GpuState, far_images, stamped},
 };
 use crate::backend::{
-    StepInput,
+    StepInput, next_stamp,
     rows::{Query, QueryTo},
     transfer::{StagedUpload, numbers_of, words_of},
 };
-use nearfield_gpu::{self as gpu, DeviceFilter, PairOfPoints};
+use nearfield_gpu::{
+    self as gpu, DeviceFilter, DevicePointData, DevicePoints, GpuBackend, HostPointData,
+    PairOfPoints,
+};
 use nearfield_pairs::ListKind;
 use tracing::field::Empty;
 
@@ -56,6 +59,9 @@ impl GpuState {
         if !targets.is_empty() {
             self.backend.finish(targets, lattice, &bounds)?;
         }
+        let (targets, data) = (&*targets, &mut queries.data);
+        let set = self.sets.get_mut(query.sources).ok_or_else(unsorted)?;
+        let radii = take_radii(&self.backend, query, (targets, data), set)?;
         let sources = self.sets.get(query.sources).ok_or_else(unsorted)?;
         let mut pair = PairOfPoints {
             lattice,
@@ -63,7 +69,12 @@ impl GpuState {
             sources: &sources.points,
             same_set: false,
             share: None,
-            filter: DeviceFilter::default(),
+            filter: DeviceFilter {
+                targets: Some(&*data),
+                sources: Some(&sources.data),
+                radii,
+                ..DeviceFilter::default()
+            },
         };
         if let Some(k) = query.nearest {
             let found = self.backend.find_nearest(pair, k, &mut queries.nearest);
@@ -103,4 +114,32 @@ impl GpuState {
         queries.copy = Some(copy);
         Ok(())
     }
+}
+
+/// Brings the radii that count to the device, in the order of the sorts; says whether those of the
+/// positions and those of the set do.
+fn take_radii(
+    backend: &GpuBackend,
+    query: Query<'_>,
+    (positions, data): (&DevicePoints, &mut DevicePointData),
+    sources: &mut GpuSet,
+) -> Result<[bool; 2], gpu::Error> {
+    let take = |data: &mut DevicePointData, points: &DevicePoints, radii: &[f32], stamp: u64| {
+        let given = HostPointData {
+            radii: Some(stamped(stamp, radii)),
+            ..HostPointData::default()
+        };
+        backend.take_point_data(data, given, points.len())?;
+        if points.is_empty() {
+            return Ok(());
+        }
+        backend.arrange(data, points)
+    };
+    if let Some(radii) = query.radii.targets() {
+        take(data, positions, radii, next_stamp())?;
+    }
+    if let Some(radii) = query.radii.sources() {
+        take(&mut sources.data, &sources.points, radii, query.radii_stamp)?;
+    }
+    Ok([query.radii.targets(), query.radii.sources()].map(|radii| radii.is_some()))
 }

@@ -269,6 +269,6 @@ pub(super) fn far_images(error: gpu::Error) -> GpuJobError {
 }
 
 /// Values with their stamp.
-fn stamped<T>(stamp: u64, values: T) -> Stamped<T> {
+pub(super) fn stamped<T>(stamp: u64, values: T) -> Stamped<T> {
     Stamped { values, stamp }
 }

@@ -8,9 +8,9 @@
 //! # Two passes
 //!
 //! Parts of 2,048 points are cut by number alone. The first pass tests the candidates of every part
-//! and notes those within the radius, and how many each point has. Then all lengths are known, every
-//! array gets its final size, and the second pass computes what was asked for from the notes, as
-//! that of a search does. A candidate is noted whether or not it is a pair, and the place of the
+//! and notes those within the radius, and how many each point has. Then all lengths are known,
+//! every array gets its final size, and the second pass computes what was asked for from the notes,
+//! as that of a search does. A candidate is noted whether or not it is a pair, and the place of the
 //! next moves on only if it is: a branch that nobody can predict costs more than a store.
 //!
 //! **Invariant:** the caller decides whether the list still holds all pairs; the points, their

@@ -8,8 +8,8 @@
 //! # Images
 //!
 //! A search that hands on images computes every pair twice, once for its vectors and once for the
-//! arrays, and takes several times as long as one for lists. Where the faces of a cell are more than
-//! two radii apart a pair has one image at most, and [`ImagesInReach::only`] names it by three
+//! arrays, and takes several times as long as one for lists. Where the faces of a cell are more
+//! than two radii apart a pair has one image at most, and [`ImagesInReach::only`] names it by three
 //! floors. So such systems are searched for lists, and the second pass computes the rest.
 
 use super::{

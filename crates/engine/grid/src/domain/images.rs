@@ -143,7 +143,7 @@ mod tests {
             size * ((number >> 11) as f64 / (1u64 << 53) as f64 - 0.5)
         };
         let (mut boxes, mut accepted, mut at_the_end, mut named) = (0, 0, 0, 0);
-        while boxes < 300 {
+        while boxes < 2000 {
             let open = (draw(8.0) + 4.0) as usize;
             // Whole numbers put many pairs exactly at the radius.
             let whole = boxes % 2 == 0;
@@ -165,6 +165,8 @@ mod tests {
             let bounds = Bounds::of((&points[..]).into(), &domain).unwrap();
             let reach = ImagesInReach::new(&domain, radius, &bounds);
             let fractions = points.map(|point| reach.fractions(point));
+            let near = Radius::new_f64(0.4 * radius.value_f64()).unwrap();
+            let around_near = ImagesInReach::new(&domain, near, &bounds);
             let range: [[f64; 2]; 3] =
                 std::array::from_fn(|k| reach.counts(k, fractions[1][k], [fractions[0][k]; 2]));
             let around = range.map(|[first, last]| first as i64 - 2..=last as i64 + 2);
@@ -178,12 +180,16 @@ mod tests {
                             continue;
                         }
                         accepted += 1;
-                        for k in 0..3 {
-                            if reach.names_one(&bounds) {
+                        let is_near = accepts(&domain, near.squared_f64(), points, n);
+                        if is_near && around_near.names_one(&bounds) {
+                            let only = |k: usize| {
                                 let [target, source] = fractions.map(|of| of[k]);
-                                assert_eq!(reach.only(k, source, target), n[k] as f64);
-                                named += 1;
-                            }
+                                around_near.only(k, source, target)
+                            };
+                            assert_eq!([0, 1, 2].map(only), n.map(|n| n as f64));
+                            named += 1;
+                        }
+                        for k in 0..3 {
                             let [first, last] = range[k].map(|end| end as i64);
                             assert!(
                                 (first..=last).contains(&n[k]),

@@ -526,6 +526,37 @@ public:
         return Policy::done(status, status == NF_STATUS_OK ? query_result(found) : query_result());
     }
 
+    /* The neighbours of some points of a set, by their indices: a list for each of these. */
+    result<query_result> query_points(std::uint32_t targets, std::uint32_t sources,
+                                      span<const std::uint32_t> points) const {
+        nf_query *found = nullptr;
+        const nf_status status = nf_query_points(handle_, targets, sources, points.data(),
+                                                 points.size(), &found);
+        return Policy::done(status, status == NF_STATUS_OK ? query_result(found) : query_result());
+    }
+
+    /* All lists in chunks of at most `memory_limit` bytes, 0 for that of the options: `function`
+     * gets every chunk, a const nf_chunk &, which is valid during the call. */
+    template <class F>
+    result<void> for_each_chunk(std::uint32_t targets, std::uint32_t sources,
+                                std::uint64_t memory_limit, F &&function) const {
+        struct owner {
+            nf_chunks *handle = nullptr;
+            ~owner() { nf_chunks_free(handle); }
+        } chunks;
+        nf_status status =
+            nf_chunks_new(handle_, targets, sources, memory_limit, nullptr, &chunks.handle);
+        while (status == NF_STATUS_OK) {
+            nf_chunk chunk;
+            status = nf_chunks_next(handle_, chunks.handle, &chunk);
+            if (status != NF_STATUS_OK || chunk.target_count == 0) {
+                break;
+            }
+            function(static_cast<const nf_chunk &>(chunk));
+        }
+        return Policy::done(status);
+    }
+
     result<void> count_neighbors(std::uint32_t targets, std::uint32_t sources,
                                  span<std::uint32_t> counts) const {
         return Policy::done(

@@ -4,8 +4,8 @@ use crate::{failure::Failure, files, output};
 use clap::{Subcommand, ValueEnum};
 use nearfield_files::Plan;
 use nearfield_trace_analysis::{
-    Analysis, Comparison, Error, Trace, write_activities_csv, write_chrome, write_merged,
-    write_report, write_steps_csv,
+    Analysis, Comparison, Error, Markdown, Trace, write_activities_csv, write_chrome, write_merged,
+    write_perfetto, write_report, write_steps_csv,
 };
 use serde::Serialize;
 use std::{
@@ -23,6 +23,9 @@ pub(crate) enum Task {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
+        /// Print Markdown, for a pull request
+        #[arg(long, conflicts_with = "json")]
+        markdown: bool,
     },
     /// Writes one HTML page with timeline, plots and tables
     Report {
@@ -39,7 +42,7 @@ pub(crate) enum Task {
     Export {
         /// A file that --trace wrote
         file: PathBuf,
-        /// chrome opens in Perfetto and chrome://tracing
+        /// perfetto is for ui.perfetto.dev, chrome for it and chrome://tracing
         #[arg(long, value_enum, default_value_t = Format::Chrome)]
         format: Format,
         /// The file to write; standard output without
@@ -72,6 +75,8 @@ pub(crate) enum Task {
 pub(crate) enum Format {
     /// Trace events as JSON
     Chrome,
+    /// Perfetto's own format, a protocol buffer
+    Perfetto,
     /// A table of steps
     Csv,
     /// A table of everything that backends did
@@ -116,7 +121,11 @@ impl Task {
 
 pub(crate) fn run(task: &Task) -> Result<(), Failure> {
     match task {
-        Task::Summary { file, json } => summarize(file, *json),
+        Task::Summary {
+            file,
+            json,
+            markdown,
+        } => summarize(file, *json, *markdown),
         Task::Report { file, output, json } => report(file, output, *json),
         Task::Export {
             file,
@@ -132,11 +141,16 @@ pub(crate) fn run(task: &Task) -> Result<(), Failure> {
     }
 }
 
-fn summarize(file: &Path, json: bool) -> Result<(), Failure> {
+fn summarize(file: &Path, json: bool, markdown: bool) -> Result<(), Failure> {
     let trace = Trace::open(file)?;
     let summary = Analysis::of(&trace)?.summary;
     output::print(json, &summary, || {
-        [summary.to_string().trim_end().to_owned()]
+        let text = if markdown {
+            Markdown(&summary).to_string()
+        } else {
+            summary.to_string()
+        };
+        [text.trim_end().to_owned()]
     })
 }
 
@@ -164,6 +178,7 @@ fn export(file: &Path, format: Format, output: Option<&Path>) -> Result<(), Fail
     let analysis = Analysis::of(&trace)?;
     let export = |to: &mut dyn Write| match format {
         Format::Chrome => write_chrome(&analysis, to),
+        Format::Perfetto => write_perfetto(&analysis, to),
         Format::Csv => write_steps_csv(&analysis, to),
         Format::ActivitiesCsv => write_activities_csv(&analysis, to),
     };
@@ -184,7 +199,7 @@ fn merge(files: &[PathBuf], output: &Path) -> Result<(), Failure> {
 
 fn compare(before: &Path, after: &Path, json: bool) -> Result<(), Failure> {
     let (before, after) = (open(before)?, open(after)?);
-    let comparison = Comparison::of(&Analysis::of(&before)?, &Analysis::of(&after)?);
+    let comparison = Comparison::of(&Analysis::of(&before)?, &Analysis::of(&after)?)?;
     output::print(json, &comparison, || {
         [comparison.to_string().trim_end().to_owned()]
     })

@@ -347,8 +347,8 @@ typedef struct nf_query nf_query;
 typedef struct nf_systems nf_systems;
 
 /*
- Neighbour lists with a skin: found within radius + skin, kept while points move little, and found
- anew when a pair within the radius could be missing. Made by nf_verlet_new().
+ Neighbour lists with a skin: found within radius + skin, kept while points move little, and
+ found anew when a pair within the radius could be missing. Made by nf_verlet_new().
  */
 typedef struct nf_verlet nf_verlet;
 
@@ -875,9 +875,9 @@ nf_status nf_for_each_batch(const nf_engine *engine,
                             void *user);
 
 /*
- Begins the lists of a pair of sets in chunks of at most `memory_limit` bytes each; 0 is the limit
- of the engine's options, and without that all lists are one chunk. Neighbours are counted now;
- `pairs`, unless null, gets their number. Free the chunks with nf_chunks_free().
+ Begins the lists of a pair of sets in chunks of at most `memory_limit` bytes each; 0 is the
+ limit of the engine's options, and without that all lists are one chunk. Neighbours are counted
+ now; `pairs`, unless null, gets their number. Free the chunks with nf_chunks_free().
 
  # Safety
  `pairs` is null or points to a number, `chunks` to a place for a handle.
@@ -1645,8 +1645,8 @@ nf_status nf_trace_finish(void);
 
 /*
  Makes lists with a skin, in the unit of the coordinates, for an engine of these options, whose
- radius is the one within which pairs are found; free them with nf_verlet_free(). On the CPU, with
- one radius for all points and without cut-offs and k nearest.
+ radius is the one within which pairs are found; free them with nf_verlet_free(). On the CPU,
+ with one radius for all points and without cut-offs and k nearest.
 
  # Safety
  `options` points to initialised options whose texts end with a NUL, `lists` to a place for a

@@ -6,7 +6,7 @@
 use crate::{
     call::guarded,
     domain::DomainArgs,
-    kept::{Key, with_search},
+    kept::{Kept, Key, with_search},
     one_call::{FilterKeywords, Keywords, OneCall},
     pairs::Wanted,
     points::Points,
@@ -14,20 +14,21 @@ use crate::{
 };
 use numpy::PyUntypedArray;
 use pyo3::{
+    call::PyCallArgs,
     exceptions::PyValueError,
     prelude::*,
-    types::{PyDict, PyList, PyTuple},
+    types::{IntoPyDict, PyDict, PyList, PyTuple},
 };
 
 /// All pairs of points within a radius with their geometry: a tuple with an array for every letter
 /// of quantities, in the order of the letters.
 ///
-/// quantities: "ijSdD" unless given: "i", the point of every pair, and "j", its neighbour; "P", both
-/// in an array of shape (pairs, 2); "S", by how many cell vectors the neighbour is moved, shape
-/// (pairs, 3), int32; "D", the displacement ``points[j] - points[i] + S @ cell``, shape (pairs, 3),
-/// and "d", its length, in the type of the points, in which pairs are decided. Names do as well as
-/// letters: "targets", "sources", "pairs", "images", "displacements", "distances". index: the type
-/// of i, j and P, "int64", "int32" or "uint32".
+/// quantities: "ijSdD" unless given: "i", the point of every pair, and "j", its neighbour; "P",
+/// both in an array of shape (pairs, 2); "S", by how many cell vectors the neighbour is moved,
+/// shape (pairs, 3), int32; "D", the displacement ``points[j] - points[i] + S @ cell``, shape
+/// (pairs, 3), and "d", its length, in the type of the points, in which pairs are decided. Names do
+/// as well as letters: "targets", "sources", "pairs", "images", "displacements", "distances".
+/// index: the type of i, j and P, "int64", "int32" or "uint32".
 ///
 /// points: arrays of NumPy, CuPy, PyTorch or JAX, on the host or on a GPU, of shape (n, 3), or
 /// (n, 2) in NumPy, of float32 or float64; results are arrays of the same library on the same
@@ -82,8 +83,7 @@ pub(crate) fn edges<'py>(
     threads: usize,
 ) -> PyResult<Bound<'py, PyTuple>> {
     if self_pairs || batch_idx.is_some() || out.is_some() || is_foreign(points)? {
-        let keywords = PyDict::new(py);
-        let objects = [
+        let keywords = [
             ("cell", cell),
             ("pbc", pbc),
             ("box", r#box),
@@ -98,26 +98,17 @@ pub(crate) fn edges<'py>(
             ("targets", targets),
             ("out", out),
         ];
-        for (name, given) in objects {
+        let keywords = keywords.into_py_dict(py)?;
+        let flags = [half, sorted, strict, self_pairs];
+        for (name, given) in ["half", "sorted", "strict", "self_pairs"].iter().zip(flags) {
             keywords.set_item(name, given)?;
         }
-        let flags = [
-            ("half", half),
-            ("sorted", sorted),
-            ("strict", strict),
-            ("self_pairs", self_pairs),
-        ];
-        for (name, given) in flags {
+        for (name, given) in [("rule", rule), ("device", device), ("index", Some(index))] {
             keywords.set_item(name, given)?;
         }
-        keywords.set_item("rule", rule)?;
         keywords.set_item("k", k)?;
-        keywords.set_item("device", device)?;
-        keywords.set_item("index", index)?;
         keywords.set_item("threads", threads)?;
-        let module = py.import("nearfield._edges")?;
-        let arrays = module.call_method("edges", (points, radius, quantities), Some(&keywords))?;
-        return arrays.cast_into().map_err(PyErr::from);
+        return elsewhere(py, (points, radius, quantities), &keywords);
     }
     let filters = FilterKeywords {
         radii,
@@ -129,12 +120,54 @@ pub(crate) fn edges<'py>(
         targets,
         k,
     };
-    let (device, wanted) = (device.unwrap_or("auto"), Wanted::of(quantities, index)?);
-    let points = Points::of(points, None)?;
-    let key = || Key::of(device, half, sorted, threads);
-    if let Some(batch_ptr) = batch_ptr {
+    let given = Host {
+        points: Points::of(points, None)?,
+        radius,
+        wanted: Wanted::of(quantities, index)?,
+        other,
+        key: Key::of(device.unwrap_or("auto"), half, sorted, threads)?,
+        device: device.unwrap_or("auto"),
+        strict,
+    };
+    match batch_ptr {
+        Some(batch_ptr) => given.systems(py, batch_ptr, &filters, [r#box, cell, pbc]),
+        None => given.points(py, filters, DomainArgs { r#box, cell, pbc }),
+    }
+}
+
+/// Hands a call over to the module `_edges`.
+fn elsewhere<'py>(
+    py: Python<'py>,
+    given: impl PyCallArgs<'py>,
+    keywords: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let call = py.import("nearfield._edges")?.getattr("edges")?;
+    let arrays = call.call(given, Some(keywords))?;
+    arrays.cast_into().map_err(PyErr::from)
+}
+
+/// Arguments of a call whose arrays are on the host.
+struct Host<'a, 'py> {
+    points: Points<'py>,
+    radius: &'a Bound<'py, PyAny>,
+    wanted: Wanted,
+    other: Option<&'a Bound<'py, PyAny>>,
+    key: Key,
+    device: &'a str,
+    strict: bool,
+}
+
+impl<'a, 'py> Host<'a, 'py> {
+    /// Pairs of many systems.
+    fn systems(
+        self,
+        py: Python<'py>,
+        batch_ptr: &Bound<'py, PyAny>,
+        filters: &FilterKeywords<'_, '_>,
+        [r#box, cell, pbc]: [Option<&Bound<'py, PyAny>>; 3],
+    ) -> PyResult<Bound<'py, PyTuple>> {
         let refused = (filters.any())
-            .or(other.map(|_| "other"))
+            .or(self.other.map(|_| "other"))
             .or(r#box.map(|_| "box"));
         if let Some(name) = refused {
             return Err(PyValueError::new_err(format!(
@@ -142,37 +175,50 @@ pub(crate) fn edges<'py>(
                  one for all or one each"
             )));
         }
-        let batch = Batch::of(radius, batch_ptr, cell, pbc)?.within(strict);
-        return with_search(key()?, |kept| batch.search(py, &points, &wanted, kept));
+        let batch = Batch::of(self.radius, batch_ptr, cell, pbc)?.within(self.strict);
+        with_search(self.key, |kept| {
+            batch.search(py, &self.points, &self.wanted, kept)
+        })
     }
-    let radius: f64 = radius.extract()?;
-    let domain = DomainArgs { r#box, cell, pbc };
-    // Engines name points and sets in their errors, so they say what is wrong.
-    if filters.any().is_none() && other.is_none() && !points.are_flat() && on_cpu(device) {
-        let box_of = domain.read()?;
-        box_of.suits(false)?;
-        let batch = Batch::one(points.len(), radius, box_of).within(strict);
-        match with_search(key()?, |kept| batch.search(py, &points, &wanted, kept)) {
-            Err(refused) if refused.is_instance_of::<PyValueError>(py) => {}
-            found => return found,
+
+    /// Pairs of points.
+    fn points(
+        self,
+        py: Python<'py>,
+        filters: FilterKeywords<'a, 'py>,
+        domain: DomainArgs<'a, 'py>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let Self { points, wanted, .. } = self;
+        let radius: f64 = self.radius.extract()?;
+        let is_plain = filters.any().is_none() && self.other.is_none() && !points.are_flat();
+        if is_plain && on_cpu(self.device) {
+            let box_of = domain.read()?;
+            box_of.suits(false)?;
+            let batch = Batch::one(points.len(), radius, box_of).within(self.strict);
+            let search = |kept: &mut Kept| batch.search(py, &points, &wanted, kept);
+            match with_search(self.key, search) {
+                // An engine says what is wrong with points that are no system.
+                Err(refused) if refused.is_instance_of::<PyValueError>(py) => {}
+                found => return found,
+            }
         }
+        let other = (self.other.map(|other| Points::of(other, None))).transpose()?;
+        let given = Keywords {
+            radius,
+            domain,
+            device: self.device,
+            half: self.key.half,
+            sorted: self.key.sorted,
+            strict: self.strict,
+            filters,
+            threads: self.key.threads,
+        };
+        let call = OneCall::of(points, other, given)?;
+        guarded(|| {
+            let (engine, sets) = call.engine(py)?;
+            geometry(py, &engine, sets, call.precision(), &wanted)
+        })
     }
-    let other = other.map(|other| Points::of(other, None)).transpose()?;
-    let given = Keywords {
-        radius,
-        domain,
-        device,
-        half,
-        sorted,
-        strict,
-        filters,
-        threads,
-    };
-    let call = OneCall::of(points, other, given)?;
-    guarded(|| {
-        let (engine, sets) = call.engine(py)?;
-        geometry(py, &engine, sets, call.precision(), &wanted)
-    })
 }
 
 /// Whether one call stays on the CPU: a GPU would take longer to start.

@@ -24,9 +24,9 @@ const SMALL: usize = 1 << 20;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Key {
     device: Device,
-    half: bool,
-    sorted: bool,
-    threads: usize,
+    pub(crate) half: bool,
+    pub(crate) sorted: bool,
+    pub(crate) threads: usize,
 }
 
 impl Key {

@@ -8,6 +8,7 @@
 
 mod call;
 mod chunks;
+mod density;
 mod device;
 mod domain;
 mod edges;
@@ -22,6 +23,7 @@ mod pairs;
 mod points;
 mod settings;
 mod skin;
+mod state;
 mod systems;
 mod verlet;
 

@@ -72,6 +72,7 @@ impl PySkinSearch {
     }
 
     /// The pairs, as edges() returns them.
+    #[pyo3(signature = (points, radius, quantities, cell, pbc, batch_ptr, strict, index))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn neighbors<'py>(
         &self,

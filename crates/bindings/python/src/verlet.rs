@@ -3,12 +3,11 @@
 use crate::{
     call::{detached, detached_or, guarded, read, write},
     domain::{Domain, DomainArgs},
-    engine::precision_of,
     errors::{raise, set_named},
     neighbors::PyNeighbors,
     pairs::Wanted,
     points::{Points, Room},
-    settings::Settings,
+    settings::{Settings, precision_of},
     systems::geometry_by,
 };
 use nearfield::{

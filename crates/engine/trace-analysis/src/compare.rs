@@ -1,6 +1,7 @@
 //! Compares two traces: what became faster or slower.
 
-use crate::analysis::{Analysis, Spread};
+use crate::analysis::{Analysis, Clock, Spread};
+use nearfield_trace::{Error, ErrorKind};
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt};
 
@@ -90,8 +91,20 @@ impl Change {
 
 impl Comparison {
     /// Compares two traces.
-    pub fn of(before: &Analysis<'_>, after: &Analysis<'_>) -> Self {
+    ///
+    /// # Errors
+    /// [`ErrorKind::Clocks`] if one of them has times of a virtual clock and the other does not.
+    pub fn of(before: &Analysis<'_>, after: &Analysis<'_>) -> Result<Self, Error> {
         let (one, other) = (&before.summary, &after.summary);
+        if one.clock != other.clock {
+            let is_first = one.clock == Clock::Virtual;
+            let (emulated, real) = if is_first { (one, other) } else { (other, one) };
+            return Err(ErrorKind::Clocks {
+                emulated: emulated.file.clone(),
+                real: real.file.clone(),
+            }
+            .into());
+        }
         let stages = one.stages.iter().filter_map(|(name, stage)| {
             let other = other.stages.get(name)?;
             let change = Change::of(stage.per_step_ms, other.per_step_ms);
@@ -101,7 +114,7 @@ impl Comparison {
             let change = BackendChange::of(&backend(before, name)?, &backend(after, name)?);
             Some((name.to_owned(), change))
         });
-        Self {
+        Ok(Self {
             before: Side::of(before),
             after: Side::of(after),
             step: Change::of(one.step_ms, other.step_ms),
@@ -109,7 +122,7 @@ impl Comparison {
             stages: stages.collect(),
             only_before: only(before, after),
             only_after: only(after, before),
-        }
+        })
     }
 }
 

@@ -20,9 +20,9 @@ mod export;
 mod merge;
 mod report;
 
-pub use analysis::{Analysis, Clock, Summary, TimedBy};
+pub use analysis::{Analysis, CauseKind, Clock, Finding, Markdown, Summary, TimedBy};
 pub use compare::{BackendChange, Change, Comparison, Side, Verdict};
-pub use export::{write_activities_csv, write_chrome, write_steps_csv};
+pub use export::{write_activities_csv, write_chrome, write_perfetto, write_steps_csv};
 pub use merge::write_merged;
 pub use nearfield_trace::*;
 pub use report::write_report;

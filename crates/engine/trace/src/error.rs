@@ -96,6 +96,17 @@ pub enum ErrorKind {
         /// The files.
         names: [String; 2],
     },
+    /// Two traces to compare have times of different clocks.
+    #[error(
+        "{emulated} has times of an emulated device's virtual clock and {real} those of a real \
+         clock, which say nothing about each other: compare traces of the same kind of device"
+    )]
+    Clocks {
+        /// The file with virtual times.
+        emulated: String,
+        /// The other file.
+        real: String,
+    },
     /// A merged trace cannot be written.
     #[error("cannot write the merged trace: {0}")]
     Merged(io::Error),

@@ -398,10 +398,10 @@ pub struct Subregion {
     /// [`VIRTUAL`] for times of an emulated device's clock, absent for real times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Text>,
-    /// Number of the job that virtual times belong to.
+    /// Number of the job; 0 where the program did not say.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub job: u64,
-    /// When that job began on the virtual clock; absent for real times.
+    /// When that job began, the same for all of its lines; absent where it has no number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<u64>,
     /// The threshold that held there.
@@ -457,7 +457,16 @@ pub struct Retune {
     pub step: Option<u64>,
     /// When.
     pub at: u64,
-    /// The subregion it is about; none for all of them.
+    /// What the job computes that is divided: the type of a pair kernel, `lists` or `counts`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<Text>,
+    /// Number of the job's set of targets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub targets: Option<u64>,
+    /// Number of its set of sources.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sources: Option<u64>,
+    /// The only subregion that it changes; none for several, all or nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subregion: Option<u64>,
     /// The policy that decided.

@@ -38,6 +38,7 @@ fn every_header_compiles_alone_without_a_warning() {
         ("c++", "-std=c++17", "nearfield.hpp"),
         ("c++", "-std=c++20", "nearfield.hpp"),
         ("c++", "-std=c++17", "nearfield/basics.hpp"),
+        ("c++", "-std=c++17", "nearfield/lists.hpp"),
         ("c++", "-std=c++17", "nearfield/pairs.hpp"),
         ("c++", "-std=c++17", "nearfield/systems.hpp"),
         ("c++", "-std=c++17", "nearfield/verlet.hpp"),

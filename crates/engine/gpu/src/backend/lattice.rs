@@ -59,12 +59,8 @@ impl GpuBackend {
     /// and z that the lattice was made with.
     ///
     /// # Errors
-    /// [`ErrorKind::SlantedBox`], [`ErrorKind::ReducedBox`], [`ErrorKind::OutOfMemory`] and
-    /// [`ErrorKind::Driver`].
+    /// [`ErrorKind::ReducedBox`], [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
     pub fn lattice(&self, lattice: &Lattice, subdivision: u32) -> Result<DeviceLattice, Error> {
-        if lattice.domain().is_slanted() {
-            return Err(Error::from(ErrorKind::SlantedBox));
-        }
         if lattice.domain().is_reduced() {
             return Err(Error::from(ErrorKind::ReducedBox));
         }

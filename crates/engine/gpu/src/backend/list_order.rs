@@ -10,7 +10,7 @@
 
 use super::{gpu::GpuBackend, lists::WriteTo, walk::PairOfPoints};
 use crate::{
-    error::{Error, ErrorKind},
+    error::Error,
     launch::{ByDistance, ListsToSort, Outlet},
 };
 use cudarc::driver::sys::CUdeviceptr;
@@ -54,7 +54,7 @@ impl WriteTo {
     /// asked for.
     ///
     /// # Errors
-    /// [`ErrorKind::InDouble`], and those of compiling and running a program.
+    /// Those of compiling and running a program.
     pub(super) fn order_by_distance(
         &self,
         backend: &GpuBackend,
@@ -69,12 +69,7 @@ impl WriteTo {
             k,
             nearest: address,
         };
-        if of.precision() == Precision::Double {
-            return Err(Error::from(ErrorKind::InDouble(
-                "lists in order of distance",
-            )));
-        }
-        let kernels = backend.shared.ascend(Precision::Single)?;
+        let kernels = backend.shared.ascend(of.precision())?;
         kernels.by_distance(&backend.stream, &self.written(), &by)
     }
 }

@@ -51,7 +51,7 @@ pub(super) struct PairOutput<T> {
 pub(super) type Found<T> = Vec<Vec<(u32, PairOutput<T>)>>;
 
 /// The radius of a search in the precision of its type.
-fn radius_of<T: Real>(radius: T) -> Radius {
+pub(super) fn radius_of<T: Real>(radius: T) -> Radius {
     if is_double::<T>() {
         Radius::new_f64(radius.to_f64()).unwrap()
     } else {
@@ -59,7 +59,7 @@ fn radius_of<T: Real>(radius: T) -> Radius {
     }
 }
 
-fn is_double<T>() -> bool {
+pub(super) fn is_double<T>() -> bool {
     size_of::<T>() == size_of::<f64>()
 }
 
@@ -451,7 +451,7 @@ where
 {
     let mut taken = PathCounts::default();
     let walks = walks::<T>()?;
-    let runner = runner.keep(|case| case.rule == oracle::RadiusRule::Uniform && !case.is_slanted());
+    let runner = runner.keep(|case| case.rule == oracle::RadiusRule::Uniform);
     for &subdivision in subdivisions {
         for (case, expected) in runner.with_neighbors() {
             let none = |_: &[[f32; 4]]| Filters::default();

@@ -34,7 +34,7 @@ use crate::{
     memory::{Buffer, kept_buffers},
 };
 use cudarc::driver::sys::CUdeviceptr;
-use nearfield_grid::{BrickParts, Lattice};
+use nearfield_grid::{BrickParts, Lattice, Precision};
 
 /// Parts that a share may have.
 pub const MAX_PARTS: usize = constants::MAX_PARTS as usize;
@@ -60,6 +60,8 @@ kept_buffers! {
         at: [f32; 4] = "targets of a share",
         /// Image counts of the targets; of periodic domains only.
         wraps: [i32; 4] = "image counts of a share",
+        /// Position of every target; of double precision only.
+        given: [f64; 3] = "positions of a share",
         /// Rank of every target in the whole sorted set.
         slots: u32 = "ranks of targets",
         /// Per point of the whole set the targets before it; without groups only.
@@ -252,6 +254,7 @@ fn share_layout(whole: &launch::Points, sharing: &Sharing) -> launch::Points {
     launch::Points {
         at: sharing.at,
         wraps: sharing.wraps,
+        given: sharing.given,
         slots: sharing.slots,
         ..*whole
     }
@@ -326,6 +329,10 @@ impl DeviceShare {
         if periodic {
             self.wraps.reserve(stream, count)?;
         }
+        let double = points.precision() == Precision::Double;
+        if double {
+            self.given.reserve(stream, count)?;
+        }
         // Only ungrouped shares have tables.
         let table = groups == 1;
         if table {
@@ -339,6 +346,7 @@ impl DeviceShare {
             groups: groups as u32,
             at: self.at.address(),
             wraps: if periodic { self.wraps.address() } else { 0 },
+            given: if double { self.given.address() } else { 0 },
             slots: self.slots.address(),
             ranks: if table { self.ranks.address() } else { 0 },
         })

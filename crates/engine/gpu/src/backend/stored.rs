@@ -21,9 +21,9 @@ use super::{
     walk::PairOfPoints,
 };
 use crate::{
-    error::{Error, ErrorKind, fits},
+    error::{Error, fits},
     handles::DeviceView,
-    launch::{Entries, Following, Lattice, ListsToSort, Outlet, PairArrays, Stored, Walk},
+    launch::{Entries, FilteredWalk, Following, Lattice, ListsToSort, Outlet, PairArrays, Stored},
     memory::{HostCopy, kept_buffers},
     traversal::{Candidates, Filtering, Strategy, Traversal, Work},
 };
@@ -107,8 +107,10 @@ pub(super) struct VisitLists {
     /// The arguments of its kernel.
     stored: Stored,
     candidates: Candidates,
-    /// Squared radius.
-    r2: f32,
+    /// Pairs beyond it are passed over.
+    radius: Radius,
+    /// What the lists left out of the pairs within it, where the kernel has to ask again.
+    filtering: Filtering,
     /// Sorted targets and sources, at the positions of now.
     at: [u64; 2],
     /// Starts, lengths and entries.
@@ -120,9 +122,6 @@ pub(super) struct VisitLists {
 impl GpuBackend {
     /// Brings the entries of lists to sorted places, unless that was done since the search.
     pub(super) fn find_slots(&self, over: &mut ListedPairs<'_>) -> Result<(), Error> {
-        if over.of.precision() == Precision::Double {
-            return Err(Error::from(ErrorKind::InDouble("traversals over lists")));
-        }
         let ListedPairs {
             of, lists, slots, ..
         } = over;
@@ -297,7 +296,7 @@ impl ListedPairs<'_> {
         let radius = skin.map_or(lattice.radius(), |skin| skin.radius);
         let sorted = self.lists.sorted();
         let at = match skin {
-            None => [of.targets.layout().at, of.sources.layout().at],
+            None => [of.targets_layout().at, of.sources.layout().at],
             Some(skin) => [skin.targets.at(of.targets), skin.sources.at(of.sources)],
         };
         let moved = |followed: fn(&Skin<'_>) -> u64| skin.map_or(0, followed);
@@ -309,7 +308,11 @@ impl ListedPairs<'_> {
                 ..Stored::of(lattice, radius)
             },
             candidates: candidates(lattice),
-            r2: radius.squared(),
+            radius,
+            filtering: match lattice.repeats() {
+                true => of.filter.filtering(),
+                false => Filtering::default(),
+            },
             at,
             lists: Outlet {
                 starts: sorted.starts,
@@ -324,33 +327,28 @@ impl ListedPairs<'_> {
 }
 
 impl VisitLists {
-    /// The program: a fused traversal's, but for how sources are found.
+    /// The program: a fused traversal's, but for how sources are found. Filters are those of the
+    /// lists, which hold no pair that they leave out; only lists that name a source once for
+    /// several images need them again.
     ///
     /// # Errors
-    /// [`ErrorKind::ListedPairs`] for filters, radii of points and shares, which the kernel does
-    /// not know, and those of [`PairOfPoints::traversal`].
+    /// Those of [`PairOfPoints::traversal`].
     pub(super) fn traversal(&self, of: &PairOfPoints<'_>, work: Work) -> Result<Traversal, Error> {
-        let refused = if of.filter.filtering() != Filtering::default() {
-            Some("filters or radii of points")
-        } else {
-            of.share.map(|_| "chosen targets")
-        };
-        if let Some(what) = refused {
-            return Err(Error::from(ErrorKind::ListedPairs { what }));
-        }
         Ok(Traversal {
             candidates: self.candidates,
             subdivision: 1,
+            filtering: self.filtering,
             ..of.traversal(Strategy::Flat, work, false)?
         })
     }
 
     /// Targets, sources and box of the traversal.
-    pub(super) fn walk(&self, of: &PairOfPoints<'_>) -> Walk {
-        let mut walk = of.walk().walk;
-        walk.lattice = self.in_box.within(self.r2);
+    pub(super) fn walk(&self, of: &PairOfPoints<'_>) -> FilteredWalk {
+        let mut filtered = of.walk();
+        let walk = &mut filtered.walk;
+        walk.lattice = self.in_box.within(self.radius);
         [walk.targets.at, walk.sources.at] = self.at;
-        walk
+        filtered
     }
 
     /// The outlet of a traversal with the lists.

@@ -1,22 +1,28 @@
-//! The kernels of stored.cu, slots.cu and point_data.cu on the CPU, thread by thread: pairs over lists are the
-//! contract's, displacement for displacement, also over lists that hold too much, and over lists
-//! with a skin at positions that have moved since. As in `systems_on_host`.
+//! The kernels of stored.cu, slots.cu and point_data.cu on the CPU, thread by thread: pairs over
+//! lists are the contract's, displacement for displacement, also over lists that hold too much, and
+//! over lists with a skin at positions that have moved since. As in `systems_on_host`.
 
-use super::{on_host::compiled, stored::candidates};
-use crate::constants::READ_AHEAD;
-use crate::launch::{Following, Geometry, Lattice, Outlet, Points, Stored, Walk, sources};
+use super::{
+    filters_on_host::Drawn,
+    on_host::{compiled, is_double, radius_of},
+    stored::candidates,
+};
+use crate::constants::{NAMED, NEAREST, READ_AHEAD};
+use crate::launch::{
+    FilteredWalk, Filters, Following, Geometry, Lattice, Outlet, Points, Stored, Walk, sources,
+};
 use crate::traversal::Candidates;
 use libloading::Library;
-use nearfield_grid::{self as grid, Bounds, Domain, Radius};
+use nearfield_grid::{self as grid, Bounds, Domain, Positions, Radius};
 use nearfield_shared::Header;
 use nearfield_testkit::{
     conformance::{Case, Level, Runner},
-    oracle,
+    oracle::{self, Real},
     random::Random,
 };
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-type RunStored = unsafe extern "C" fn(*const Walk, *const Outlet, *const Stored, u32);
+type RunStored = unsafe extern "C" fn(*const FilteredWalk, *const Outlet, *const Stored, u32);
 type RunGather = unsafe extern "C" fn(*const [f32; 4], *const f32, u32, u32, *mut f32, *mut f32);
 type RunSlots =
     unsafe extern "C" fn(*const [f32; 4], u32, *mut u32, *const u32, *const u64, u64, *mut u32);
@@ -47,36 +53,52 @@ fn channels(index: usize) -> [f32; 2] {
     [(index % 13) as f32, (index % 7) as f32]
 }
 
-/// The compiled kernels; None where a test is to be skipped. A block runs at a time.
-pub(super) fn kernels() -> Option<&'static Mutex<Library>> {
-    static COMPILED: OnceLock<Option<Mutex<Library>>> = OnceLock::new();
+/// The compiled kernels of a precision, without or with filters; None where a test is to be
+/// skipped. A block runs at a time.
+pub(super) fn kernels<T: Real>(filters: u32) -> Option<&'static Mutex<Library>> {
+    static COMPILED: [OnceLock<Option<Mutex<Library>>>; 4] = [const { OnceLock::new() }; 4];
+    let double = usize::from(is_double::<T>());
     let compile = || {
         let of_engine = sources::STORED.headers.iter().copied();
         let user = Header::new("nearfield/user.cuh", KERNEL);
         let headers: Vec<Header> = of_engine.chain([user]).collect();
-        compiled("stored.cpp", &headers, &[]).map(Mutex::new)
+        let defines = [
+            format!("-DNF_DOUBLE={double}"),
+            format!("-DNF_FILTERS={filters}"),
+        ];
+        let defines = defines.each_ref().map(String::as_str);
+        compiled("stored.cpp", &headers, &defines).map(Mutex::new)
     };
-    COMPILED.get_or_init(compile).as_ref()
+    COMPILED[double + 2 * usize::from(filters != 0)]
+        .get_or_init(compile)
+        .as_ref()
 }
 
 /// A set in some order, as sorted points.
-struct Sorted {
+struct Sorted<T> {
+    /// In double precision no positions.
     at: Vec<[f32; 4]>,
+    given: Vec<[T; 3]>,
     flags: [u32; 3],
 }
 
-impl Sorted {
-    fn new(points: &[[f32; 3]], random: &mut Random) -> Self {
+impl<T: Real> Sorted<T> {
+    fn new(points: &[[T; 3]], random: &mut Random) -> Self {
         let mut order: Vec<usize> = (0..points.len()).collect();
         for last in (1..order.len()).rev() {
             order.swap(last, random.below(last as u64 + 1) as usize);
         }
         let at = |&index: &usize| {
-            let [x, y, z] = points[index];
+            let seen = |x: T| match is_double::<T>() {
+                true => f32::NAN,
+                false => x.to_f64() as f32,
+            };
+            let [x, y, z] = points[index].map(seen);
             [x, y, z, f32::from_bits(index as u32)]
         };
         Self {
             at: order.iter().map(at).collect(),
+            given: order.iter().map(|&index| points[index]).collect(),
             flags: [0; 3],
         }
     }
@@ -86,7 +108,7 @@ impl Sorted {
             at: at.as_ptr() as u64,
             wraps: 0,
             proxies: 0,
-            given: 0,
+            given: self.given.as_ptr() as u64,
             starts: 0,
             flags: self.flags.as_ptr() as u64,
             ids: 0,
@@ -104,16 +126,17 @@ impl Sorted {
 }
 
 /// Two sets, lists of the first among the second, and what the kernels take beside them.
-struct Listed<'a> {
+struct Listed<'a, T> {
     lattice: grid::Lattice,
     same_set: bool,
-    targets: &'a Sorted,
-    sources: &'a Sorted,
+    targets: &'a Sorted<T>,
+    sources: &'a Sorted<T>,
     /// Of the sorted targets, as the caller's indices.
     lists: Vec<Vec<u32>>,
+    filters: Filters,
 }
 
-impl Listed<'_> {
+impl<T: Real> Listed<'_, T> {
     /// The results of all targets in the caller's order, by a way to find images (0: the one for
     /// all boxes, by warps). `now` has the positions of both sets.
     fn run(
@@ -121,7 +144,7 @@ impl Listed<'_> {
         library: &Library,
         way: u32,
         stored: Stored,
-        r2: f32,
+        radius: Radius,
         now: [&[[f32; 4]]; 2],
     ) -> Vec<[f32; 3]> {
         let (mut starts, mut counts, mut entries) = (Vec::new(), Vec::new(), Vec::new());
@@ -143,7 +166,7 @@ impl Listed<'_> {
         let (mut first, mut more) = (vec![[0f32; 4]; room], vec![[0f32; 4]; room]);
         let mut results = vec![[f32::NAN; 3]; self.targets.at.len()];
         let walk = Walk {
-            lattice: Lattice::of_box(&self.lattice).within(r2),
+            lattice: Lattice::of_box(&self.lattice).within(radius),
             geometry: Geometry::default(),
             targets: self.targets.layout(now[0]),
             sources: self.sources.layout(now[1]),
@@ -151,6 +174,10 @@ impl Listed<'_> {
             rows: 0,
             row_count: 0,
             same_set: u32::from(self.same_set),
+        };
+        let walk = FilteredWalk {
+            walk,
+            filters: self.filters,
         };
         let outlet = Outlet {
             starts: starts.as_ptr() as u64,
@@ -214,7 +241,7 @@ impl Listed<'_> {
 }
 
 /// What the contract says of the kernel, in the caller's order.
-fn expected(case: &Case, neighbors: &[Vec<oracle::Neighbor>]) -> Vec<[f32; 3]> {
+fn expected<T: Real>(case: &Case<T>, neighbors: &[Vec<oracle::Neighbor>]) -> Vec<[f32; 3]> {
     let problem = case.problem();
     let of_target = |(target, list): (usize, &Vec<oracle::Neighbor>)| {
         list.iter().fold([0.0f32; 3], |sum, neighbor| {
@@ -222,6 +249,8 @@ fn expected(case: &Case, neighbors: &[Vec<oracle::Neighbor>]) -> Vec<[f32; 3]> {
             let (from, to) = (case.targets()[target], case.sources()[source]);
             let d = problem.displacement(from, to, neighbor.image);
             let d2 = problem.distance_squared(from, to, neighbor.image);
+            let rounded = |x: T| x.to_f64() as f32;
+            let (d, d2) = (d.map(rounded), rounded(d2));
             let value = evaluate(d, d2, channels(target)[0], channels(source));
             [0, 1, 2].map(|at| sum[at] + value[at])
         })
@@ -229,25 +258,28 @@ fn expected(case: &Case, neighbors: &[Vec<oracle::Neighbor>]) -> Vec<[f32; 3]> {
     neighbors.iter().enumerate().map(of_target).collect()
 }
 
-fn domain_of(case: &Case) -> Domain {
+fn domain_of<T: Real>(case: &Case<T>) -> Domain {
     match case.vectors {
         Some(vectors) => Domain::from_vectors(vectors).unwrap(),
         None => Domain::new(case.periodic).unwrap(),
     }
 }
 
-fn lattice_of(case: &Case, radius: f32) -> grid::Lattice {
+fn lattice_of<T: Real>(case: &Case<T>, radius: T) -> grid::Lattice
+where
+    for<'a> Positions<'a>: From<&'a [[T; 3]]>,
+{
     let domain = domain_of(case);
     let bounds = (case.sets.iter())
         .map(|set| Bounds::of(set.as_slice().into(), &domain).unwrap())
         .fold(Bounds::EMPTY, |all, one| all.union(&one));
-    grid::Lattice::divided(Radius::new(radius).unwrap(), domain, [1; 3], &bounds).unwrap()
+    grid::Lattice::divided(radius_of(radius), domain, [1; 3], &bounds).unwrap()
 }
 
 /// Lists as they are found, or with sources beyond the radius too.
-fn lists_of(
-    case: &Case,
-    sorted: &Sorted,
+fn lists_of<T: Real>(
+    case: &Case<T>,
+    sorted: &Sorted<T>,
     neighbors: &[Vec<oracle::Neighbor>],
     more: bool,
     random: &mut Random,
@@ -274,11 +306,24 @@ fn lists_of(
 
 #[test]
 fn kernels_over_lists_see_the_pairs_of_the_contract() {
-    let Some(library) = kernels() else { return };
+    check_kernels_over_lists(Runner::new(Level::Quick));
+}
+
+#[test]
+fn kernels_over_lists_in_double_see_the_pairs_of_the_contract() {
+    check_kernels_over_lists(Runner::in_double(Level::Quick));
+}
+
+fn check_kernels_over_lists<T: Real>(runner: Runner<T>)
+where
+    for<'a> Positions<'a>: From<&'a [[T; 3]]>,
+{
+    let Some(library) = kernels::<T>(0) else {
+        return;
+    };
     let library = library.lock().unwrap_or_else(PoisonError::into_inner);
-    let runner = Runner::new(Level::Quick).keep(|case| {
-        let uniform = case.rule == oracle::RadiusRule::Uniform && !case.is_slanted();
-        uniform && case.list == oracle::ListKind::Full
+    let runner = runner.keep(|case| {
+        case.rule == oracle::RadiusRule::Uniform && case.list == oracle::ListKind::Full
     });
     let (mut random, mut taken) = (Random::new(3), [0; 9]);
     for (number, (case, neighbors)) in runner.with_neighbors().enumerate() {
@@ -301,6 +346,7 @@ fn kernels_over_lists_see_the_pairs_of_the_contract() {
         let sources = if same_set { &targets } else { &others };
         let listed = Listed {
             lists: lists_of(case, &targets, neighbors, number % 2 == 1, &mut random),
+            filters: Filters::default(),
             same_set,
             targets: &targets,
             sources,
@@ -319,7 +365,7 @@ fn kernels_over_lists_see_the_pairs_of_the_contract() {
         let ways = [own, other];
         for &way in &ways[..1 + number % 2] {
             let now = [targets.at.as_slice(), &sources.at];
-            let found = listed.run(&library, way, stored, radius.squared(), now);
+            let found = listed.run(&library, way, stored, radius, now);
             assert_eq!(found, exact, "{} by {way}", case.name);
         }
     }
@@ -327,10 +373,68 @@ fn kernels_over_lists_see_the_pairs_of_the_contract() {
     assert!(taken[5..].iter().all(|&cases| cases > 5), "{taken:?}");
 }
 
+#[test]
+fn kernels_over_filtered_lists_of_small_boxes_see_the_images_that_are_left() {
+    check_filtered_lists(Runner::new(Level::Quick));
+    check_filtered_lists(Runner::in_double(Level::Quick));
+}
+
+fn check_filtered_lists<T: Real>(runner: Runner<T>)
+where
+    for<'a> Positions<'a>: From<&'a [[T; 3]]>,
+{
+    let Some(library) = kernels::<T>(NAMED + NEAREST) else {
+        return;
+    };
+    let library = library.lock().unwrap_or_else(PoisonError::into_inner);
+    let runner = runner.keep(|case| {
+        let few = (1..=60).contains(&case.targets().len()) && !case.sources().is_empty();
+        let uniform = case.rule == oracle::RadiusRule::Uniform;
+        uniform && few && case.list == oracle::ListKind::Full
+    });
+    let (mut random, mut cases, mut pairs) = (Random::new(9), 0, [0, 0]);
+    for (case, all) in runner.with_neighbors() {
+        let lattice = lattice_of(case, case.radius);
+        let count = |lists: &[Vec<oracle::Neighbor>]| lists.iter().map(Vec::len).sum::<usize>();
+        if !lattice.repeats() || count(all) > 20_000 {
+            continue;
+        }
+        let mut drawn = Drawn::new(case, all, &mut random);
+        let kept = case.problem().without(&drawn.oracle, all.to_vec());
+        let (kept, nearest) = drawn.nearest(case, kept, &mut random);
+        let targets = Sorted::new(case.targets(), &mut random);
+        let others = Sorted::new(case.sources(), &mut random);
+        let same_set = case.target == case.source;
+        let sources = if same_set { &targets } else { &others };
+        let mut held = [Vec::new(), Vec::new()];
+        let listed = Listed {
+            lists: lists_of(case, &targets, &kept, false, &mut random),
+            filters: drawn.layout(&sources.at, &nearest, &mut held),
+            same_set,
+            targets: &targets,
+            sources,
+            lattice,
+        };
+        let radius = listed.lattice.radius();
+        let stored = Stored::of(&listed.lattice, radius);
+        let now = [targets.at.as_slice(), &sources.at];
+        let way = Candidates::ListedImages as u32;
+        let found = listed.run(&library, way, stored, radius, now);
+        assert_eq!(found, expected(case, &kept), "{}", case.name);
+        cases += 1;
+        pairs = [pairs[0] + count(&kept), pairs[1] + count(all)];
+    }
+    println!("{cases} cases, {pairs:?}");
+    assert!(
+        cases > 5 && pairs[0] > 0 && pairs[0] < pairs[1],
+        "{cases}, {pairs:?}"
+    );
+}
+
 /// Takes a set to new positions, and returns those in sorted order and the displacement.
 fn follow(
     library: &Library,
-    sorted: &Sorted,
+    sorted: &Sorted<f32>,
     lattice: &grid::Lattice,
     room: &Bounds,
     positions: &[[f32; 3]],
@@ -366,7 +470,9 @@ fn follow(
 
 #[test]
 fn lists_with_a_skin_serve_points_that_have_moved_and_no_others() {
-    let Some(library) = kernels() else { return };
+    let Some(library) = kernels::<f32>(0) else {
+        return;
+    };
     let library = library.lock().unwrap_or_else(PoisonError::into_inner);
     let mut random = Random::new(5);
     let lengths = |length: f64| [Some(length), None, Some(length + 1.0)];
@@ -424,6 +530,7 @@ fn lists_with_a_skin_serve_points_that_have_moved_and_no_others() {
         let neighbors = wide.problem().neighbors();
         let listed = Listed {
             lists: lists_of(&wide, &sorted, &neighbors, false, &mut random),
+            filters: Filters::default(),
             same_set: true,
             targets: &sorted,
             sources: &sorted,
@@ -441,7 +548,7 @@ fn lists_with_a_skin_serve_points_that_have_moved_and_no_others() {
             ..Stored::of(&listed.lattice, radius)
         };
         let way = candidates(&listed.lattice) as u32;
-        let found = listed.run(&library, way, stored, radius.squared(), [&at, &at]);
+        let found = listed.run(&library, way, stored, radius, [&at, &at]);
         if far {
             assert!(found.iter().flatten().all(|x| x.is_nan()), "{round}");
             continue;
@@ -454,7 +561,9 @@ fn lists_with_a_skin_serve_points_that_have_moved_and_no_others() {
 
 #[test]
 fn points_that_are_no_numbers_or_far_from_their_box_count_as_infinitely_far_away() {
-    let Some(library) = kernels() else { return };
+    let Some(library) = kernels::<f32>(0) else {
+        return;
+    };
     let library = library.lock().unwrap_or_else(PoisonError::into_inner);
     let built = [[0.5f32; 3], [1.5, 0.5, 0.5]];
     let case = Case::new("strayed", 1.0, built.to_vec()).periodic([Some(8.0), None, None]);

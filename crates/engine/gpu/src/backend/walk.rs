@@ -125,12 +125,8 @@ impl PairOfPoints<'_> {
         };
         let filtering = self.filter.filtering();
         let double = self.precision() == Precision::Double;
-        if double && filtering != Filtering::default() {
-            return Err(Error::from(ErrorKind::InDouble("filters of pairs")));
-        }
-        // A share has no positions in double precision.
-        if double && self.share.is_some() {
-            return Err(Error::from(ErrorKind::InDouble("chosen targets")));
+        if double && filtering.radii {
+            return Err(Error::from(ErrorKind::InDouble("radii of single points")));
         }
         if strategy != Strategy::Flat && filtering != Filtering::default() {
             return Err(Error::from(ErrorKind::FilteredStrategy {

@@ -6,7 +6,7 @@
 
 use super::{
     kernel::{Kernel, LaunchShape, WARP, one_each},
-    layout::{Following, Lattice, Outlet, Points, Stored, Walk},
+    layout::{FilteredWalk, Following, Lattice, Outlet, Points, Stored},
 };
 use crate::{
     constants::{FLAT_THREADS, GRID_THREADS, STORED_LANES},
@@ -47,11 +47,11 @@ impl OverLists {
     pub(crate) fn run(
         &self,
         queue: &Queue,
-        walk: &Walk,
+        walk: &FilteredWalk,
         outlet: &Outlet,
         stored: &Stored,
     ) -> Result<(), Error> {
-        let threads = (walk.targets.count as usize).saturating_mul(self.lanes);
+        let threads = (walk.walk.targets.count as usize).saturating_mul(self.lanes);
         let shape = LaunchShape::covering(threads, FLAT_THREADS);
         // SAFETY: as `stored` declares; it looks at no target behind the last, and at no entry
         // from the outlet's capacity on.

@@ -53,8 +53,8 @@ pub(super) struct Axis {
 /// On an open axis the cell is floor(x · `inverse_edge` + `phase`), and beyond ±2⁴⁰ as `far_cell`
 /// in `lattice.rs` and in `contract.cuh` has it. On a periodic axis of a straight box it is
 /// floor((x − w · `length`) · `inverse_edge`) with w = floor(x / `length`), clamped to `0..cells`;
-/// of a tilted one floor((f − floor(f)) · `cells`), with f the fraction that the row of
-/// [`Domain::inverse`](crate::Domain::inverse) gives.
+/// of a tilted one floor((f − floor(f)) · `cells`), with f the fraction that `row` gives; x is the
+/// dot product with it too where an axis of a tilted box is open.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AxisScale {
     /// Cells per unit length (in a tilted box, of its width).
@@ -65,6 +65,10 @@ pub struct AxisScale {
     pub cells: i64,
     /// Where cell 0 begins, in cells before coordinate 0, on an open axis.
     pub phase: f64,
+    /// In a tilted box the vector whose dot product with a position is its fraction along the axis;
+    /// on an open axis where the position lies along it, which is a coordinate unless a box vector
+    /// leans along an open axis. In a straight box the unit vector of the axis.
+    pub row: [f64; 3],
 }
 
 /// The scale of open axes, which all have cells of the same edge.

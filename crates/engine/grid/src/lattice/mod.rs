@@ -402,11 +402,7 @@ impl Lattice {
             inverse_edge,
             period,
         } = self.axes[axis];
-        let tilt = self.seen.tilt();
-        let row = match tilt {
-            Some(tilt) if period.is_some() || tilt.slanted => tilt.inverse[axis],
-            _ => along(axis, 1.0),
-        };
+        let (tilt, row) = (self.seen.tilt(), self.row(axis));
         let ends = match period {
             Some(period) => [0.0, (period.cells - 1) as f64],
             None => [f64::NEG_INFINITY, f64::INFINITY],
@@ -427,6 +423,15 @@ impl Lattice {
                 0.0
             },
             ends,
+        }
+    }
+
+    /// The vector whose dot product with a position says where it lies along an axis: in a tilted
+    /// box as a fraction, else as a coordinate.
+    fn row(&self, axis: usize) -> [f64; 3] {
+        match self.seen.tilt() {
+            Some(tilt) if self.axes[axis].period.is_some() || tilt.slanted => tilt.inverse[axis],
+            _ => along(axis, 1.0),
         }
     }
 
@@ -478,6 +483,7 @@ impl Lattice {
             length: period.map_or(0.0, |period| period.length),
             cells: period.map_or(0, |period| period.cells),
             phase: if self.seen.is_tilted() { 0.0 } else { PHASE },
+            row: self.row(axis),
         }
     }
 

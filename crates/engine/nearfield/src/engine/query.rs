@@ -24,14 +24,14 @@ use crate::{
     },
     engine::{
         jobs::{Assigned, job},
-        placing::strided,
+        placing::Words,
         sets::WideSet,
     },
 };
 use nearfield_cpu::{PairOfSets, SortedRadii};
-use nearfield_grid::{Bounds, Grid, Lattice, Precision};
+use nearfield_grid::{Bounds, Grid, Lattice};
 use nearfield_pairs::ListKind;
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
 /// Memory of queries, which [`Engine::query_into`] uses again: a query of as many positions as the
 /// one before allocates nothing. Engines may share one, one query at a time.
@@ -234,14 +234,10 @@ impl Engine {
         self.in_place()?;
         let check = || self.query_bounds(positions).map(|(bounds, _)| bounds);
         let bounds = self.backend.install_for(positions.len(), check)?;
-        let strided = strided(positions, Precision::Single);
-        let packed = match strided {
-            Some(_) => Cow::default(),
-            None => positions.to_packed().map_err(ErrorKind::Query)?,
-        };
+        let words = Words::of(positions, self.precision()).map_err(ErrorKind::Query)?;
         let query = Query {
             sources: sources.slot(),
-            positions: strided.unwrap_or_else(|| packed.as_flattened().into()),
+            positions: words.field(),
             bounds,
             nearest: self.filters.of_query().nearest,
         };

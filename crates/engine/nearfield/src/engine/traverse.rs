@@ -353,18 +353,28 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
 
     /// Runs over the pairs asked for, and keeps the time for the report.
     fn run_with_fields(self, output: Output<'_, K::Output>) -> Result<(), Error> {
-        let _span = tracing::debug_span!(
+        let span = tracing::debug_span!(
             "engine.traverse",
             targets = self.targets.slot(),
             sources = self.sources.slot(),
             kernel = std::any::type_name::<K>(),
+            cutoff = tracing::field::Empty,
+            list_radius = tracing::field::Empty,
+            listed = tracing::field::Empty,
         )
         .entered();
         let begin = Instant::now();
         let radius = match self.over {
             PairSource::Grid | PairSource::Lists(_) => self.engine.radius() as f32,
             // The engine's own radius has the skin in it.
-            PairSource::Skin(lists, _) => lists.radius() as f32,
+            PairSource::Skin(lists, _) => {
+                span.record("cutoff", lists.radius());
+                span.record("list_radius", lists.list_radius());
+                if let Ok(candidates) = lists.candidates(self.targets, self.sources) {
+                    span.record("listed", candidates.pairs());
+                }
+                lists.radius() as f32
+            }
         };
         check_support(self.kernel, radius)?;
         match self.over {

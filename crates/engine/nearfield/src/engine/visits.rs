@@ -14,6 +14,7 @@ use crate::{
         limit::{LISTS, within},
         rows::QueryTo,
         support::Feature,
+        transfer::{positions_of, words_of},
     },
     engine::jobs::{Assigned, job},
     lists::{Csr, NeighborPair, PairGeometry},
@@ -66,7 +67,7 @@ impl Engine {
             let asked = self.visit_on_device(device, sets, &[point as u32], &mut found);
             if let Ok(Ok(())) = asked {
                 for pair in others(&found, 0, (targets == sources).then_some(point)) {
-                    // They were `f32`.
+                    // Rounded once, as the CPU backend does it.
                     let (d, d2) = (pair.d.map(|x| x as f32), pair.d2 as f32);
                     visit(pair.index, Pair { d, d2 });
                 }
@@ -202,11 +203,13 @@ impl Engine {
         let Some(positions) = self.sets[targets.slot()].grid.copied() else {
             return Ok(Err(Fault::Behind));
         };
-        let all = positions.as_chunks::<3>().0;
-        let mut asked = with_room(points.len(), "positions of points")?;
-        asked.extend(points.iter().map(|&point| all[point as usize]));
-        let to = QueryTo::Geometry(found);
-        self.query_on_device(device, asked.as_slice().into(), sources, to)
+        let (precision, words) = (self.precision(), words_of(self.precision()));
+        let mut asked = with_room(words * points.len(), "positions of points")?;
+        for &point in points {
+            asked.extend_from_slice(&positions[words * point as usize..][..words]);
+        }
+        let asked = positions_of(&asked, precision).map_err(ErrorKind::Query)?;
+        self.query_on_device(device, asked, sources, QueryTo::Geometry(found))
     }
 
     /// The lists that a device found for points, which it has found themselves too if they search

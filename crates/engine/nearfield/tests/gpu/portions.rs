@@ -3,7 +3,7 @@
 use super::{GPU, engine_with, needs_gpu, uniform};
 use crate::{
     common::{
-        Settings, as_vectors, builder_for, fill,
+        Precise, Settings, as_vectors, builder_for, fill,
         filters::{comparable, draw},
     },
     fresh_seed,
@@ -13,10 +13,7 @@ use crate::{
     },
 };
 use nearfield::prelude::*;
-use nearfield_testkit::{
-    conformance::{Level, Runner},
-    random::Random,
-};
+use nearfield_testkit::{conformance::Level, random::Random};
 
 /// An engine that keeps programs loaded.
 fn loaded() -> Engine {
@@ -27,14 +24,20 @@ fn loaded() -> Engine {
 fn chunks_are_those_of_the_cpu() {
     needs_gpu!();
     let _loaded = loaded();
-    check_chunks(GPU, uniform);
+    check_chunks::<f32>(GPU, uniform);
+    check_chunks::<f64>(GPU, uniform);
 }
 
 #[test]
 fn lists_within_a_limit_are_those_of_the_cpu() {
+    check_limits::<f32>();
+    check_limits::<f64>();
+}
+
+fn check_limits<T: Precise>() {
     needs_gpu!();
     let _loaded = loaded();
-    for (case, expected) in Runner::new(Level::Quick).keep(uniform).with_lists() {
+    for (case, expected) in T::runner(Level::Quick).keep(uniform).with_lists() {
         let needed = 12 * expected.len() as u64 + 4 * expected.concat().len() as u64;
         for limit in [needed.saturating_sub(1), needed] {
             let [on_cpu, on_device] = engines(case, GPU, Some(limit)).map(|made| {
@@ -65,21 +68,24 @@ fn lists_within_a_limit_are_those_of_the_cpu() {
 fn batches_are_those_of_the_cpu() {
     needs_gpu!();
     let _loaded = loaded();
-    check_batches(GPU, uniform);
+    check_batches::<f32>(GPU, uniform);
+    check_batches::<f64>(GPU, uniform);
 }
 
 #[test]
 fn queries_are_those_of_the_cpu() {
     needs_gpu!();
     let _loaded = loaded();
-    check_queries(GPU, uniform);
+    check_queries::<f32>(GPU, uniform);
+    check_queries::<f64>(GPU, uniform);
 }
 
 #[test]
 fn visits_are_those_of_the_cpu() {
     needs_gpu!();
     let _loaded = loaded();
-    check_visits(GPU, uniform);
+    check_visits::<f32>(GPU, uniform);
+    check_visits::<f64>(GPU, uniform);
 }
 
 #[test]
@@ -91,12 +97,17 @@ fn portions_of_a_moving_cloud_come_as_on_the_cpu() {
 /// Filters and radii of single points, in chunks, limited lists, batches and queries.
 #[test]
 fn portions_with_filters_are_those_of_the_cpu() {
+    check_filtered_portions::<f32>();
+    check_filtered_portions::<f64>();
+}
+
+fn check_filtered_portions<T: Precise>() {
     needs_gpu!();
     let _loaded = loaded();
     let seed = fresh_seed();
     println!("seed {seed}");
     let mut random = Random::new(seed);
-    let runner = Runner::new(Level::Quick).keep(|case| !case.is_slanted());
+    let runner = T::runner(Level::Quick);
     for (number, case) in runner.cases().enumerate() {
         let drawn = draw(case, random.below(32) as u32, &mut random);
         let ordered = drawn.filters.nearest.is_some();
@@ -117,7 +128,7 @@ fn portions_with_filters_are_those_of_the_cpu() {
             let batches = batches_of(&engine, [t, s]).1;
             // By radii of single points a GPU does not query.
             let queried = uniform(case).then(|| {
-                let queried = engine.query(case.targets(), s);
+                let queried = engine.query(T::positions(case.targets()), s);
                 queried.map(|found| lists(as_vectors(&found))).map_err(told)
             });
             (chunks.map_err(told), found.map_err(told), batches, queried)

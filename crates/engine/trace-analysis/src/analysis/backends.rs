@@ -3,6 +3,7 @@
 use super::{
     intervals::{DisjointIntervals, clip, increase},
     run::{Activity, Run, RunStep, Source},
+    statistics::ms,
 };
 use nearfield_trace::model::{Interval, Phase};
 use std::collections::BTreeMap;
@@ -80,6 +81,18 @@ pub(crate) fn without_backends(step: &RunStep) -> u64 {
 pub(crate) fn step_imbalance(run: &Run, step: &RunStep) -> Option<f64> {
     let passes = extents(step, |_, pass| pass);
     imbalance(run, passes.values())
+}
+
+/// Milliseconds of each backend from its first upload to its last result, over all passes of a
+/// step.
+pub(crate) fn times_to_the_end(run: &Run, step: &RunStep) -> Vec<f64> {
+    let mut times = vec![0.0; run.backends.len()];
+    for pass in extents(step, |_, pass| pass).values() {
+        for (backend, extent) in pass {
+            times[*backend] += ms(extent.length());
+        }
+    }
+    times
 }
 
 /// Imbalance of every subregion in every pass of a step.

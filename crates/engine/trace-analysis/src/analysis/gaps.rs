@@ -176,9 +176,24 @@ impl Gaps {
 
     /// The reasons of a backend by its number, or of all, longest first.
     pub(crate) fn reasons(&self, of: usize) -> Vec<Reason> {
+        self.reasons_in(of, 0..self.steps.len(), true)
+    }
+
+    /// The same in some of the steps, with those between the steps or without.
+    pub(crate) fn reasons_in(
+        &self,
+        of: usize,
+        chosen: impl IntoIterator<Item = usize>,
+        with_between: bool,
+    ) -> Vec<Reason> {
         let mut sums: BTreeMap<(bool, usize), CauseShare> = BTreeMap::new();
-        let steps = self.steps.iter().map(|parts| (false, &parts[of]));
-        for (between, parts) in steps.chain([(true, &self.between[of])]) {
+        let mut count = 0;
+        let steps = chosen.into_iter().map(|step| {
+            count += 1;
+            (false, &self.steps[step][of])
+        });
+        let between = Some((true, &self.between[of])).filter(|_| with_between);
+        for (between, parts) in steps.chain(between) {
             for part in parts {
                 let empty = CauseShare {
                     time: 0.0,
@@ -204,7 +219,7 @@ impl Gaps {
                     between_steps,
                     bytes: part.bytes,
                     ms: part.time / 1e6,
-                    ms_per_step: part.time / 1e6 / self.steps.len().max(1) as f64,
+                    ms_per_step: part.time / 1e6 / count.max(1) as f64,
                     share: part.time / all,
                 }
             })

@@ -5,12 +5,19 @@
 
 mod backends;
 mod course;
+mod facts;
+mod findings;
 mod gaps;
 mod intervals;
+mod markdown;
+mod once;
 mod outside;
 mod path;
+mod phrases;
 mod pieces;
 mod run;
+mod settled;
+mod split;
 mod stages;
 mod statistics;
 mod summary;
@@ -20,24 +27,31 @@ mod words;
 
 pub use course::Course;
 pub use gaps::Reason;
+pub use markdown::Markdown;
 pub use stages::Stage;
 pub use statistics::Spread;
 pub(crate) use statistics::ms;
-pub use summary::{Backend, Clock, Outside, PathPart, SlowStep, StepRow, Summary, TimedBy};
+pub use summary::{
+    Backend, CauseKind, Clock, Finding, IdleFor, Outside, PathPart, SettledSteps, SlowStep,
+    StepRow, Summary, TimedBy,
+};
 
 pub(crate) use backends::BackendTimes;
 pub(crate) use gaps::{Cause, CauseShare, Gap, Gaps};
 pub(crate) use intervals::DisjointIntervals;
-pub(crate) use run::{Activity, Run, Source};
+pub(crate) use phrases::digits;
+pub(crate) use run::{Activity, Run, RunStep, Source};
 pub(crate) use stages::{StageTimes, stage_name};
 pub(crate) use statistics::median;
 
+use facts::Facts;
 use intervals::{increase, total};
 use nearfield_trace::{
     Error, ErrorKind, Trace,
     model::{Machine, Retune, Theta},
     ranks::is_gpu,
 };
+use settled::Settled;
 use std::collections::{BTreeMap, HashSet};
 
 /// An analysed trace.
@@ -216,23 +230,6 @@ impl Sums {
         let theta = course::course(&thetas, |at| (0.05 * at).max(0.5));
         let path = total(self.path.values().copied());
         let extent = run.extent();
-        let idle_of_run = |backend: usize| extent.length() - run.computing[backend].covers(extent);
-        let backend = |(at, times): (usize, &BackendTimes)| Backend {
-            busy: ms(times.busy),
-            idle: ms(times.idle),
-            waiting: ms(times.waiting),
-            utilisation: part(times.busy, self.total).unwrap_or(0.0),
-            transfers: ms(times.transfers),
-            overlap: part(times.hidden, times.transfers),
-            timed_by: if run.device_timed && is_gpu(&run.backends[at]) {
-                TimedBy::Device
-            } else {
-                TimedBy::Host
-            },
-            idle_share: part(self.total.saturating_sub(times.busy), self.total).unwrap_or(0.0),
-            idle_share_of_run: part(idle_of_run(at), extent.length()).unwrap_or(0.0),
-            reasons: gaps.reasons(at),
-        };
         let common = gaps.common.iter().filter(|gap| !gap.between_steps);
         let named = run.backends.iter().map(|name| name.to_string());
         let mut summary = Summary {
@@ -252,7 +249,8 @@ impl Sums {
             run_ms: ms(extent.length()),
             step_ms: Spread::of(rows.iter().map(|row| row.ms)).unwrap_or_default(),
             backends: named
-                .zip(self.backends.iter().enumerate().map(backend))
+                .enumerate()
+                .map(|(at, name)| (name, self.backend(run, gaps, at)))
                 .collect(),
             no_backend_ms: ms(self.no_backend),
             no_compute_ms: ms(total(common.map(|gap| gap.time.length()))),
@@ -272,12 +270,66 @@ impl Sums {
             device: device(trace),
             retunes: trace.retunes.len(),
             slowest: words::slowest(trace, run, rows, stages),
+            settled: SettledSteps::default(),
+            findings: Vec::new(),
             advice: Vec::new(),
         };
-        summary.advice = words::advice(&summary);
-        summary.verdict = verdict::verdict(&summary);
+        judge(&mut summary, trace, run, gaps, (rows, stages));
         summary
     }
+
+    /// The times of a backend, and what it waited for.
+    fn backend(&self, run: &Run, gaps: &Gaps, at: usize) -> Backend {
+        let (times, extent) = (&self.backends[at], run.extent());
+        let idle_of_run = extent.length() - run.computing[at].covers(extent);
+        let (reasons, is_gpu) = (gaps.reasons(at), is_gpu(&run.backends[at]));
+        Backend {
+            busy: ms(times.busy),
+            idle: ms(times.idle),
+            waiting: ms(times.waiting),
+            utilisation: part(times.busy, self.total).unwrap_or(0.0),
+            transfers: ms(times.transfers),
+            overlap: part(times.hidden, times.transfers),
+            timed_by: if run.device_timed && is_gpu {
+                TimedBy::Device
+            } else {
+                TimedBy::Host
+            },
+            idle_share: part(self.total.saturating_sub(times.busy), self.total).unwrap_or(0.0),
+            idle_share_of_run: part(idle_of_run, extent.length()).unwrap_or(0.0),
+            idle_for: is_gpu.then(|| IdleFor::of(&reasons)),
+            reasons,
+        }
+    }
+}
+
+/// Adds what the numbers mean: findings, the verdict and advice.
+fn judge(
+    summary: &mut Summary,
+    trace: &Trace,
+    run: &Run,
+    gaps: &Gaps,
+    (rows, stages): (&[StepRow], &[StageTimes]),
+) {
+    let settled = Settled::of(rows, summary.share.as_ref().or(summary.theta.as_ref()));
+    summary.settled = SettledSteps {
+        steps: settled.steps,
+        step_ms: settled.ms,
+    };
+    let facts = Facts {
+        trace,
+        run,
+        gaps,
+        rows,
+        stages,
+        settled: &settled,
+        summary,
+    };
+    let findings = findings::find(facts);
+    let verdict = verdict::verdict(facts, &findings);
+    summary.verdict = verdict;
+    summary.advice = findings.iter().skip(1).map(verdict::sentence).collect();
+    summary.findings = findings;
 }
 
 /// Describes the parts missing from a trace, or from its analysis.

@@ -3,13 +3,14 @@
 use super::{course::Course, gaps::Reason, stages::Stage, statistics::Spread};
 use nearfield_trace::model::{Machine, Program, Theta};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 /// Figures of a whole trace. Times are milliseconds summed over all steps, unless they say
 /// otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    /// The result in one sentence: which backend waits, for what, and a remedy.
+    /// The result in one sentence: the cause that costs most, its milliseconds a step and a remedy;
+    /// or how busy the backends are, if nothing costs a tenth of a step.
     pub verdict: String,
     /// The clock of all times.
     pub clock: Clock,
@@ -72,8 +73,88 @@ pub struct Summary {
     pub retunes: usize,
     /// Steps that were much slower than most, slowest first.
     pub slowest: Vec<SlowStep>,
-    /// Remedies, where the numbers tell.
+    /// The steps that the verdict is about.
+    pub settled: SettledSteps,
+    /// Causes that cost a tenth of a step or more, dearest first. The verdict names the first.
+    pub findings: Vec<Finding>,
+    /// The other findings in sentences.
     pub advice: Vec<String>,
+}
+
+/// Steps after the policy settled, without exploration steps, cold first steps and stalls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct SettledSteps {
+    /// Their number.
+    pub steps: usize,
+    /// Mean milliseconds of one.
+    pub step_ms: f64,
+}
+
+/// A cause that costs time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// The kind of the cause.
+    pub cause: CauseKind,
+    /// What it costs, milliseconds a step.
+    pub ms_per_step: f64,
+    /// The cause in words.
+    pub what: String,
+    /// One thing to do, after "try".
+    pub remedy: String,
+    /// Whether it explains time in which a backend does not compute.
+    #[serde(skip)]
+    pub(crate) is_gap: bool,
+}
+
+/// Kinds of causes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CauseKind {
+    /// Host and device copy data, or copies are not hidden behind computing.
+    Copy,
+    /// The host waits for the device, which does not compute.
+    Wait,
+    /// The host is late to queue kernels.
+    Queueing,
+    /// A stage of the program.
+    HostStage,
+    /// The program, where no span says what it does.
+    Unmarked,
+    /// The library's own stages on the calling thread.
+    Library,
+    /// A stage of the CPU backend that another backend waits for.
+    CpuStage,
+    /// The program between the steps.
+    BetweenSteps,
+    /// Work on other threads, such as drawing, that slows the steps next to it.
+    Beside,
+    /// A fixed threshold gives everything to one backend.
+    IdleBackend,
+    /// One backend is ready long before the other.
+    Split,
+    /// The split goes to and fro, or has not settled.
+    Unsettled,
+    /// Steps before the policy settled.
+    Settling,
+    /// Exploration steps.
+    Exploration,
+    /// The first steps, while memory, threads and programs are new.
+    ColdStart,
+    /// Single steps that take several times the median.
+    Stalls,
+    /// The GPU failed.
+    GpuLost,
+    /// The engine has fewer threads than the machine.
+    UnusedCores,
+    /// Lists with a wide skin.
+    Skin,
+    /// Sorting.
+    Sorting,
+    /// Ranks with unequal work.
+    UnevenRanks,
+    /// Ranks that wait for each other though their work is equal.
+    RankWaits,
 }
 
 /// Calls and jobs outside of all steps.
@@ -131,8 +212,52 @@ pub struct Backend {
     /// Share of the time from the first step's beginning to the last one's end in which it did not
     /// compute.
     pub idle_share_of_run: f64,
+    /// What a GPU waited for when it did not compute; none for other backends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_for: Option<IdleFor>,
     /// Stages that ran instead, in steps and between them, longest first.
     pub reasons: Vec<Reason>,
+}
+
+/// The time of the steps in which a GPU did not compute, by what it waited for, milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct IdleFor {
+    /// The host, or the CPU backend, was in a stage and had not queued the next kernel.
+    pub host: f64,
+    /// The host was blocked by a copy, or data of subregions were moved.
+    pub copies: f64,
+    /// The host waited for the device, so everything was queued: the time between kernels.
+    pub kernels: f64,
+    /// No stage was open.
+    pub unknown: f64,
+}
+
+impl IdleFor {
+    /// From the reasons of a GPU.
+    pub(crate) fn of(reasons: &[Reason]) -> Self {
+        let mut sum = Self::default();
+        for reason in reasons.iter().filter(|one| !one.between_steps) {
+            let part = match reason.stage.as_deref() {
+                None => &mut sum.unknown,
+                Some("host.wait") => &mut sum.kernels,
+                Some("host.copy") => &mut sum.copies,
+                Some(stage) if stage.ends_with("load") => &mut sum.copies,
+                Some(_) => &mut sum.host,
+            };
+            *part += reason.ms;
+        }
+        sum
+    }
+}
+
+impl fmt::Display for IdleFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "for the host {:.1} ms, for copies {:.1} ms, between kernels {:.1} ms, unknown {:.1} ms",
+            self.host, self.copies, self.kernels, self.unknown
+        )
+    }
 }
 
 /// A part of the critical path.

@@ -2,7 +2,7 @@
 
 use super::{
     Clock, Course, Summary,
-    verdict::{describe, milliseconds, percent},
+    phrases::{describe, milliseconds, percent},
 };
 use std::fmt;
 
@@ -88,6 +88,9 @@ fn backends(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 100.0 * overlap
             )?,
             None => writeln!(f)?,
+        }
+        if let Some(idle) = &backend.idle_for {
+            writeln!(f, "{:<11} {idle}", format!("{name} waits"))?;
         }
         let notable = backend.reasons.iter().filter(|reason| reason.share >= 0.01);
         let reasons: Vec<String> = (notable.take(MAX_REASONS))

@@ -1,11 +1,10 @@
-//! Texts about the slowest steps and their causes, and advice.
+//! Texts about the slowest steps and their causes.
 
 use super::{
     run::Run,
     stages::StageTimes,
     statistics::median,
-    summary::{Backend, SlowStep, StepRow, Summary, TimedBy},
-    verdict::percent,
+    summary::{SlowStep, StepRow},
 };
 use nearfield_trace::Trace;
 use std::collections::BTreeMap;
@@ -134,108 +133,4 @@ fn step_span<'a>(trace: &'a Trace, run: &Run, at: usize) -> Option<&'a str> {
         .filter(|span| span.fields.contains_key("step"))
         .map(|span| &*span.name)
         .next()
-}
-
-/// Advice that the numbers of a summary support.
-pub(crate) fn advice(summary: &Summary) -> Vec<String> {
-    let mut advice = Vec::new();
-    transfers(summary, &mut advice);
-    balance(summary, &mut advice);
-    if summary
-        .share
-        .or(summary.theta)
-        .is_some_and(|course| course.oscillates)
-    {
-        advice.push(
-            "the split between the backends goes to and fro: a wider band, or the policy model, keeps \
-             it still"
-                .to_owned(),
-        );
-    }
-    sorting(summary, &mut advice);
-    callers_own(summary, &mut advice);
-    advice
-}
-
-fn transfers(summary: &Summary, advice: &mut Vec<String>) {
-    for (name, backend) in &summary.backends {
-        // Copies that a device timed have no subregions to hide behind; the verdict names them.
-        let Some(overlap) = backend
-            .overlap
-            .filter(|_| backend.timed_by == TimedBy::Host)
-        else {
-            continue;
-        };
-        let bare = backend.transfers * (1.0 - overlap) / summary.total_ms;
-        if overlap < 0.5 && bare > 0.1 {
-            let more = if name.starts_with("rank ") {
-                "points for each rank"
-            } else {
-                "subregions"
-            };
-            advice.push(format!(
-                "{name} computes {} of the time: of its transfers, {} are hidden behind computing; \
-                 more {more} hide more",
-                percent(backend.utilisation),
-                percent(overlap)
-            ));
-        }
-    }
-}
-
-fn balance(summary: &Summary, advice: &mut Vec<String>) {
-    let Some(imbalance) = summary.imbalance.filter(|imbalance| *imbalance > 0.1) else {
-        return;
-    };
-    // A policy that leaves most steps to one backend has found that the other does not pay.
-    if 2 * summary.shared_steps < summary.steps {
-        return;
-    }
-    let by_use = |a: &(&String, &Backend), b: &(&String, &Backend)| {
-        a.1.utilisation.total_cmp(&b.1.utilisation)
-    };
-    let backends = || summary.backends.iter();
-    let (Some((least, idle)), Some((most, _))) =
-        (backends().min_by(by_use), backends().max_by(by_use))
-    else {
-        return;
-    };
-    if idle.utilisation < 0.05 {
-        advice.push(format!(
-            "{least} computes {} of the time: {most} alone would be about as fast",
-            percent(idle.utilisation)
-        ));
-        return;
-    }
-    let threshold = if least == "cpu" { "higher" } else { "lower" };
-    advice.push(format!(
-        "one backend is ready {} of the time before the other: give more work to {least}, by a \
-         {threshold} threshold",
-        percent(imbalance)
-    ));
-}
-
-fn sorting(summary: &Summary, advice: &mut Vec<String>) {
-    let sort = summary
-        .stages
-        .get("grid.sort")
-        .map_or(0.0, |stage| stage.self_ms);
-    let part = sort / summary.total_ms;
-    if part > 0.3 {
-        advice.push(format!(
-            "sorting takes {} of the time: bring the points into the order of Engine::z_sort every \
-             few dozen steps",
-            percent(part)
-        ));
-    }
-}
-
-fn callers_own(summary: &Summary, advice: &mut Vec<String>) {
-    let part = summary.no_backend_ms / summary.total_ms;
-    if part > 0.3 && !summary.backends.is_empty() {
-        advice.push(format!(
-            "no backend works for {} of the time, which is the caller's own",
-            percent(part)
-        ));
-    }
 }

@@ -168,7 +168,8 @@ function occupancyChart() {
     const counts = one.counts.filter(([points]) => points > 0);
     const empty = one.counts.find(([points]) => points === 0);
     const next = (at) => (counts[at + 1] ? counts[at + 1][0] : counts[at][0] + Math.max(1, counts[at][0] / 8));
-    const theta = row && row.theta;
+    // Thresholds that differ between subregions divide no bar: some of its bricks are on either side.
+    const theta = one.one_theta ? row && row.theta : null;
     const last = counts.length ? next(counts.length - 1) : 2;
     const least = counts.length ? counts[0][0] : 1;
     const spread = last / least > 40;
@@ -207,7 +208,10 @@ function occupancyChart() {
     context.fillStyle = colors.quiet;
     const whole = counts.reduce((sum, [, cells]) => sum + cells, 0) * one.one_in;
     const note = `${large(whole)} occupied` + (empty ? `, ${large(empty[1] * one.one_in)} empty` : "");
-    context.fillText(note, left ? area.left + 4 : area.right - 4, area.top + (typeof theta === "number" ? 26 : 8));
+    const lines = one.split ? [note, `${large(one.split[0])} of ${large(one.split[1])} on the CPU`] : [note];
+    if (one.split && !one.one_theta) lines.push("θ differs between subregions");
+    const top_line = area.top + (typeof theta === "number" ? 26 : 8);
+    lines.forEach((line, at) => context.fillText(line, left ? area.left + 4 : area.right - 4, top_line + 16 * at));
   };
   charts.push(chart);
 }

@@ -4,8 +4,8 @@ mod bars;
 mod details;
 mod points;
 
-use crate::analysis::{Analysis, StepRow, Summary, ms};
-use nearfield_trace::model::Note;
+use crate::analysis::{Analysis, StepRow, Summary, digits, ms};
+use nearfield_trace::model::{Note, Retune, Theta};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -121,18 +121,29 @@ fn lines(analysis: &Analysis<'_>) -> Vec<Line> {
     lines
 }
 
-fn decision(retune: &nearfield_trace::model::Retune, step: Option<u64>) -> String {
+fn decision(retune: &Retune, step: Option<u64>) -> String {
+    let job = retune.kernel.as_deref().map_or(String::new(), |kernel| {
+        // The last part of a type's path is its name.
+        let plain = kernel.split('<').next().unwrap_or(kernel);
+        let short = plain.rsplit("::").next().unwrap_or(plain);
+        match (retune.targets, retune.sources) {
+            (Some(targets), Some(sources)) => format!(", {short} of sets {targets} and {sources}"),
+            _ => format!(", {short}"),
+        }
+    });
     let place = retune
         .subregion
         .map_or(String::new(), |one| format!(", subregion {one}"));
-    let change = match (retune.theta_before, retune.theta) {
+    let theta = |theta: Theta| digits(theta.0);
+    let change = match (retune.theta_before.map(theta), retune.theta.map(theta)) {
+        (Some(before), Some(after)) if before == after => format!(" θ {after}:"),
         (Some(before), Some(after)) => format!(" θ {before} → {after}:"),
         (None, Some(after)) => format!(" θ {after}:"),
         _ => String::new(),
     };
     let (policy, reason) = (&retune.policy, &retune.reason);
     let step = points::named_step(step);
-    format!("{step}{place}, {policy}:{change} {reason}")
+    format!("{step}{job}{place}, {policy}:{change} {reason}")
 }
 
 fn described(note: &Note) -> String {

@@ -20,6 +20,8 @@ function chooseSteps(first, last) {
 // Everything that is summed up over the steps: of the chosen ones, or of all.
 function showNumbers() {
   const summary = chosenSteps ? summarizeSteps(...chosenSteps) : data.summary;
+  verdict(summary);
+  findings();
   tiles(summary);
   backends(summary);
   gaps(summary);
@@ -49,12 +51,28 @@ function head() {
   const parts = [machine.processor, `${machine.cores} threads`, ...(machine.gpus || []), machine.system,
     summary.device, when + " UTC", summary.clock === "virtual" ? "virtual clock" : ""];
   byId("subtitle").textContent = parts.filter(Boolean).join(" · ");
-  // What stands between backticks is a name.
-  const verdict = summary.verdict[0].toUpperCase() + summary.verdict.slice(1) + ".";
-  byId("verdict").append(...verdict.split("`").map((text, at) => (at % 2 ? element("code", {}, text) : text)));
   byId("damage").hidden = !summary.damage;
   byId("damage").textContent = summary.damage ? "Incomplete: " + summary.damage + "." : "";
   byId("thinned").textContent = data.thinned ? "Most steps are drawn by one bar per interval; the first, the last, the slowest and those that the policy changed have all their bars." : "";
+}
+
+// The verdict of the whole run, or how busy the backends are in the chosen steps and why not busier.
+function verdict(summary) {
+  const text = chosenSteps ? ofSteps(summary) : data.summary.verdict;
+  const sentence = text[0].toUpperCase() + text.slice(1) + ".";
+  // What stands between backticks is a name.
+  byId("verdict").replaceChildren(...sentence.split("`").map((part, at) => (at % 2 ? element("code", {}, part) : part)));
+}
+function ofSteps(summary) {
+  const [first, last] = chosenSteps.map((at) => data.rows[at].step);
+  const steps = first === last ? `in step ${first}` : `in steps ${first} to ${last}`;
+  if (!data.backends.length) return `${steps} no backend computes`;
+  const use = data.backends.map((name) => `${name} computes ${percent(summary.backends[name].utilisation)}`);
+  const at = data.backends.length > 1 ? data.backends.length : 0;
+  const [longest] = reasons(at, chosenSteps);
+  const nobody = data.backends.length > 1 ? "no backend computes" : "it does not compute";
+  const why = longest ? `; ${nobody} longest while: \`${longest.cause}\` (${duration(longest.ms / summary.steps)} a step)` : "";
+  return `${steps} ${use.join(", ")} of the time${why}`;
 }
 
 function tiles(summary) {
@@ -102,6 +120,13 @@ function gaps(summary) {
       one.cause + (one.between ? " (between steps)" : ""), duration(one.ms / summary.steps), duration(one.ms),
       one.between ? "–" : percent(one.ms / summary.total_ms)]))));
 }
+// Work of other threads next to the steps.
+function besides() {
+  const found = Object.entries(data.summary.beside).sort((a, b) => b[1] - a[1]);
+  byId("beside-card").hidden = !found.length;
+  byId("beside").replaceChildren(...found.map(([name, ms]) => element("tr", {},
+    element("td", {}, name.replace("beside.", "")), element("td", {}, duration(ms)), element("td", {}, percent(ms / data.summary.run_ms) + " of the run"))));
+}
 function legends() {
   const legend = byId("legend");
   for (const [phase, name] of [["upload", "upload"], ["download", "download"], ["exchange", "exchange"]]) {
@@ -113,13 +138,17 @@ function legends() {
 }
 const key = (color, name) => element("span", {}, element("i", { style: `background:var(${color})` }), name);
 
+// What costs time in the whole run, and the slowest of the steps that are shown.
+function findings() {
+  const { advice, slowest } = data.summary;
+  byId("findings").hidden = !advice.length || Boolean(chosenSteps);
+  byId("advice").replaceChildren(...advice.map((text) => element("li", {}, text)));
+  const [first, last] = chosenSteps ? chosenSteps.map((at) => data.rows[at].step) : [-Infinity, Infinity];
+  const slow = slowest.filter((one) => first <= one.step && one.step <= last);
+  byId("slow-card").hidden = !slow.length;
+  byId("slow").replaceChildren(...slow.map((one) => element("li", {}, `step ${one.step}, ${duration(one.ms)}: ${one.cause}`)));
+}
 function lists() {
-  const { summary } = data;
-  byId("findings").hidden = !summary.advice.length;
-  byId("advice").append(...summary.advice.map((text) => element("li", {}, text)));
-  byId("slow-card").hidden = !summary.slowest.length;
-  byId("slow").append(...summary.slowest.map((slow) =>
-    element("li", {}, `step ${slow.step}, ${duration(slow.ms)}: ${slow.cause}`)));
   byId("lines-card").hidden = !data.lines.length;
   byId("lines").append(...data.lines.map((line) => element("tr", {},
     element("td", {}, duration(line.at_ms)), element("td", {}, line.kind), element("td", {}, line.text))));
@@ -151,7 +180,7 @@ const table = (() => {
   const all = [
     ["step", (row) => row.step, (v) => String(v)], ["begin", (row) => row.begin_ms, duration], ["time", (row) => row.ms, duration],
     ["critical path", (row) => row.critical_path_ms, duration], ["points", (row) => row.points, large], ["pairs", (row) => row.pairs, large],
-    ["tested", (row) => row.work, large], ["θ", (row) => (row.theta === "inf" ? Infinity : row.theta), number],
+    ["tested", (row) => row.work, large], ["θ", (row) => (row.theta === "inf" ? Infinity : row.theta), (v) => number(v, 4)],
     ["CPU share", (row) => row.share, percent], ["imbalance", (row) => row.imbalance, percent], ["overlap", (row) => row.overlap, percent],
     ...data.backends.map((backend, at) => [`${backend} busy`, (row) => row.backends[at][0], duration]),
   ];
@@ -212,7 +241,7 @@ function makeCharts() {
     stepChart("shares", { yText: percent, range: [0, 1], series: [{ name: "share", values: shares, color: () => colors["backend-0"], text: percent }] }).marks = true;
   });
   optional("theta-card", some(thetas), () => {
-    stepChart("thetas", { yText: (v) => number(v), series: [{ name: "θ", values: thetas, color: () => colors.mark, text: (v) => number(v) }] });
+    stepChart("thetas", { yText: (v) => number(v), series: [{ name: "θ", values: thetas, color: () => colors.mark, text: (v) => number(v, 4) }] });
   });
   optional("occupancy-card", data.occupancies.length > 0, occupancyChart);
   optional("rate-card", data.points.length > 0, rateChart);
@@ -234,6 +263,7 @@ readColors();
 head();
 legends();
 lists();
+besides();
 showNumbers();
 makeCharts();
 table.draw();

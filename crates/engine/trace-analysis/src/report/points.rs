@@ -73,6 +73,32 @@ pub(super) struct Occupancy<'a> {
     of: &'a str,
     one_in: u64,
     counts: &'a [[u64; 2]],
+    /// Cells of the CPU backend's subregions in that step, and of all; none without subregions.
+    split: Option<[u64; 2]>,
+    /// Whether one threshold held for all subregions, so that it divides the bars.
+    one_theta: bool,
+}
+
+/// The cells of the CPU backend and of all in a step, and whether their thresholds are the same.
+fn split_of(analysis: &Analysis<'_>, step: usize) -> (Option<[u64; 2]>, bool) {
+    let numbers = analysis
+        .run
+        .steps
+        .get(step)
+        .map(|step| &step.subregions[..]);
+    let of_step = || {
+        let numbers = numbers.unwrap_or_default().iter();
+        numbers.map(|at| &analysis.trace.subregions[*at])
+    };
+    let cells = |cpu: bool| {
+        let own = of_step().filter(|one| !cpu || one.backend == "cpu");
+        own.fold(0u64, |sum, one| sum.saturating_add(one.cells))
+    };
+    let all = cells(false);
+    let mut thetas = of_step().map(|one| one.theta);
+    let first = thetas.next();
+    let same = thetas.all(|theta| Some(theta) == first);
+    ((all > 0).then(|| [cells(true), all]), same)
 }
 
 /// Evenly sampled occupancies of the point set that is sorted most often, by bricks if the trace
@@ -90,15 +116,23 @@ pub(super) fn occupancies<'a>(analysis: &'a Analysis<'_>, most: usize) -> Vec<Oc
     candidates.retain(|(points, _)| (0.7 * usual..=1.4 * usual).contains(&(*points as f64)));
     let of_interest = candidates.into_iter().map(|(_, one)| one);
     let steps = &analysis.run.steps;
-    let all = of_interest.map(|one| Occupancy {
-        step: steps
-            .partition_point(|step| step.on_host.begin() <= one.at)
-            .saturating_sub(1),
-        of: &one.of,
-        one_in: one.one_in,
-        counts: &one.counts,
+    let placed = of_interest.map(|one| {
+        let begun = steps.partition_point(|step| step.on_host.begin() <= one.at);
+        (begun.saturating_sub(1), one)
     });
-    evenly(all.collect(), most)
+    let shown = evenly(placed.collect(), most).into_iter();
+    let shown = shown.map(|(step, one)| {
+        let (split, one_theta) = split_of(analysis, step);
+        Occupancy {
+            step,
+            of: &one.of,
+            one_in: one.one_in,
+            counts: &one.counts,
+            split,
+            one_theta,
+        }
+    });
+    shown.collect()
 }
 
 /// About how many points were counted.

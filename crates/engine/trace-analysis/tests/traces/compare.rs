@@ -1,7 +1,10 @@
 //! Two traces side by side.
 
-use crate::made::{at, span, step, trace};
-use nearfield_trace_analysis::{Analysis, Comparison, Trace, Verdict, model::Record};
+use crate::{
+    made::{at, span, step, trace},
+    virtual_clock::emulated_run,
+};
+use nearfield_trace_analysis::{Analysis, Comparison, ErrorKind, Trace, Verdict, model::Record};
 
 /// Steps of a sort and a search; both functions give milliseconds by the step's number.
 fn run(sort: impl Fn(u64) -> u64, search: impl Fn(u64) -> u64, extra: &'static str) -> Trace {
@@ -36,7 +39,8 @@ fn what_changed_by_more_than_the_spread_is_told_from_what_did_not() {
     let comparison = Comparison::of(
         &Analysis::of(&before).unwrap(),
         &Analysis::of(&after).unwrap(),
-    );
+    )
+    .unwrap();
     let (sort, search) = (
         comparison.stages["grid.sort"],
         comparison.stages["cpu.search"],
@@ -65,7 +69,8 @@ fn the_other_way_round_it_is_slower() {
         run(|_| 5, |_| 40, "sph.kick"),
         run(|_| 10, |_| 40, "sph.kick"),
     );
-    let comparison = Comparison::of(&Analysis::of(&fast).unwrap(), &Analysis::of(&slow).unwrap());
+    let comparison =
+        Comparison::of(&Analysis::of(&fast).unwrap(), &Analysis::of(&slow).unwrap()).unwrap();
     assert_eq!(comparison.step.verdict, Verdict::Slower);
     let text = comparison.to_string();
     let line = text
@@ -93,4 +98,19 @@ fn the_other_way_round_it_is_slower() {
         text.starts_with("before    made.jsonl: 8 steps on a processor\n"),
         "{text}"
     );
+}
+
+#[test]
+fn times_of_a_virtual_clock_are_not_compared_with_real_ones() {
+    let (real, emulated) = (run(|_| 1, |_| 2, "sph.kick"), trace(emulated_run(2)));
+    let (real, emulated) = (
+        Analysis::of(&real).unwrap(),
+        Analysis::of(&emulated).unwrap(),
+    );
+    for (one, other) in [(&real, &emulated), (&emulated, &real)] {
+        let refused = Comparison::of(one, other).unwrap_err();
+        assert!(matches!(refused.kind(), ErrorKind::Clocks { .. }));
+        assert!(refused.to_string().contains("virtual clock"), "{refused}");
+    }
+    assert!(Comparison::of(&emulated, &emulated).is_ok());
 }

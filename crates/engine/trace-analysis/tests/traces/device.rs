@@ -277,8 +277,8 @@ fn time_between_steps_is_named_where_it_costs() {
     let summary = Analysis::of(&trace(records.collect())).unwrap().summary;
     assert_eq!(
         summary.verdict,
-        "the GPU computes 96 % of the wall time, 96 % of it in `gpu.kernel (f)`; in the whole run it \
-         idles 47 %, between steps because the host is in `frame.write` (80 ms a step)"
+        "the GPU idles 44 % of the run between steps because the host is in `frame.write` (80 ms a \
+         step); try to do `frame.write` on another thread, or less often"
     );
 }
 
@@ -431,11 +431,7 @@ fn backends_that_wait_in_turn_do_not_share_well() {
     }
     let verdict = Analysis::of(&trace(records)).unwrap().summary.verdict;
     assert!(
-        verdict.starts_with("the backends wait for each other in turn: "),
-        "{verdict}"
-    );
-    assert!(
-        verdict.contains("one is ready 95 % of a step before the other"),
+        verdict.starts_with("the backends wait for each other in turn (90 ms a step); try "),
         "{verdict}"
     );
 }
@@ -465,8 +461,8 @@ fn where_backends_share_the_work_the_bottleneck_is_named() {
     };
     assert_eq!(
         run(95, 50, 5),
-        "the CPU is the bottleneck: the CPU computes 95 % of the wall time, the GPU 50 %; try to give \
-         the GPU more work, by a lower threshold"
+        "the CPU is the bottleneck: it is ready after 95 ms, the GPU after 50 ms (29 ms a step); try \
+         to give the GPU more work"
     );
     assert!(run(92, 95, 5).starts_with("the backends share the work well: the GPU computes 95 %"));
     assert!(run(60, 55, 40).starts_with(

@@ -7,7 +7,7 @@ use crate::{
 use nearfield_trace_analysis::{
     Analysis, Trace,
     model::{Note, Record, Span},
-    write_activities_csv, write_chrome, write_steps_csv,
+    write_activities_csv, write_chrome, write_perfetto, write_steps_csv,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -202,4 +202,153 @@ fn tables_have_a_row_per_step_and_per_activity() {
         cells,
         ["0", "gpu", "upload", "gpu upload", "0", "0", "10", "20"]
     );
+}
+
+/// Fields of a message of a protocol buffer: number and value.
+fn fields(mut bytes: &[u8]) -> Vec<(u64, Field<'_>)> {
+    let mut fields = Vec::new();
+    while !bytes.is_empty() {
+        let key = varint(&mut bytes);
+        let value = match key & 7 {
+            0 => Field::Uint(varint(&mut bytes)),
+            1 => {
+                let (value, rest) = bytes.split_at(8);
+                bytes = rest;
+                Field::Double(f64::from_le_bytes(value.try_into().unwrap()))
+            }
+            2 => {
+                let length = varint(&mut bytes) as usize;
+                let (value, rest) = bytes.split_at(length);
+                bytes = rest;
+                Field::Bytes(value)
+            }
+            other => panic!("wire type {other}"),
+        };
+        fields.push((key >> 3, value));
+    }
+    fields
+}
+
+fn varint(bytes: &mut &[u8]) -> u64 {
+    let (mut value, mut shift) = (0, 0);
+    loop {
+        let (first, rest) = bytes.split_first().unwrap();
+        *bytes = rest;
+        value |= u64::from(first & 0x7f) << shift;
+        shift += 7;
+        if first & 0x80 == 0 {
+            return value;
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Field<'a> {
+    Uint(u64),
+    Double(f64),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Field<'a> {
+    fn of(fields: &[(u64, Self)], number: u64) -> Option<Self> {
+        let found = fields.iter().find(|(of, _)| *of == number);
+        found.map(|(_, value)| *value)
+    }
+
+    fn uint(self) -> u64 {
+        let Self::Uint(value) = self else {
+            panic!("{self:?}")
+        };
+        value
+    }
+
+    fn bytes(self) -> &'a [u8] {
+        let Self::Bytes(value) = self else {
+            panic!("{self:?}")
+        };
+        value
+    }
+}
+
+/// Ranks whose steps overlap, and a device with two streams.
+fn overlapping_run() -> Vec<Record> {
+    let mut records = streams();
+    for (number, begin) in [(10, 500), (11, 560), (12, 700)] {
+        records.push(crate::made::step(number, at(begin, begin + 100)));
+    }
+    records
+}
+
+#[test]
+fn perfetto_packets_open_and_close_on_named_tracks() {
+    let read = trace(overlapping_run());
+    let mut bytes = Vec::new();
+    write_perfetto(&Analysis::of(&read).unwrap(), &mut bytes).unwrap();
+    let mut names: BTreeMap<u64, String> = BTreeMap::new();
+    let mut open: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    let (mut slices, mut last) = (BTreeSet::new(), BTreeMap::new());
+    for (number, packet) in fields(&bytes) {
+        assert_eq!(number, 1);
+        let packet = fields(packet.bytes());
+        assert_eq!(Field::of(&packet, 10).unwrap().uint(), 1);
+        if let Some(descriptor) = Field::of(&packet, 60) {
+            let descriptor = fields(descriptor.bytes());
+            let name = Field::of(&descriptor, 2).map_or(&b"process"[..], Field::bytes);
+            let name = String::from_utf8(name.to_vec()).unwrap();
+            names.insert(Field::of(&descriptor, 1).unwrap().uint(), name);
+            continue;
+        }
+        let at = Field::of(&packet, 8).unwrap().uint();
+        let event = fields(Field::of(&packet, 11).unwrap().bytes());
+        let track = Field::of(&event, 11).unwrap().uint();
+        assert!(names.contains_key(&track));
+        match Field::of(&event, 9).unwrap().uint() {
+            1 => {
+                let name = Field::of(&event, 23).unwrap().bytes();
+                slices.insert(String::from_utf8(name.to_vec()).unwrap());
+                open.entry(track).or_default().push(at);
+            }
+            2 => assert!(open.get_mut(&track).unwrap().pop().unwrap() <= at),
+            _ => continue,
+        }
+        assert!(
+            last.insert(track, at).unwrap_or(0) <= at,
+            "{}",
+            names[&track]
+        );
+    }
+    assert!(open.values().all(Vec::is_empty));
+    for name in ["step 0", "step 11", "forces", "particles", "gpu.evaluate"] {
+        assert!(slices.contains(name), "{name}: {slices:?}");
+    }
+    let names: BTreeSet<&str> = names.values().map(|name| &**name).collect();
+    for name in ["steps", "steps 2", "gpu kernels and copies 2"] {
+        assert!(names.contains(name), "{name}: {names:?}");
+    }
+}
+
+#[test]
+fn counters_of_perfetto_have_their_values() {
+    let read = run();
+    let mut bytes = Vec::new();
+    write_perfetto(&Analysis::of(&read).unwrap(), &mut bytes).unwrap();
+    let packets = fields(&bytes)
+        .into_iter()
+        .map(|(_, packet)| fields(packet.bytes()));
+    let events = packets.filter_map(|packet| Field::of(&packet, 11).map(Field::bytes));
+    let values = events.filter_map(|event| match Field::of(&fields(event), 44) {
+        Some(Field::Double(value)) => Some(value),
+        _ => None,
+    });
+    // θ and the share of four steps, in turn.
+    let values: Vec<f64> = values.collect();
+    assert_eq!(values.len(), 8, "{values:?}");
+    assert_eq!((values[0], values[6]), (4.0, 15.0));
+}
+
+#[test]
+fn steps_that_overlap_are_on_tracks_of_their_own() {
+    let events = events_of(&trace(overlapping_run()));
+    events.iter().for_each(check);
+    lie_apart(&events);
 }

@@ -10,4 +10,5 @@ mod reading;
 mod recording;
 mod report;
 mod schema;
+mod verdicts;
 mod virtual_clock;

@@ -62,11 +62,14 @@ seen.key = state();
 const type = (id, text) => { byId(id).value = text; byId(id).dispatchEvent(new Event("change")); return state(); };
 seen.step = type("filter-step", "3");
 seen.numbersOfStep = numbers();
+seen.verdictOfStep = byId("verdict").textContent;
+seen.adviceOfStep = !byId("findings").hidden;
 seen.chosenRows = document.querySelectorAll("#steps tr.chosen").length;
 seen.range = type("filter-step", "3-5");
 seen.subregion = type("filter-subregion", "1");
 seen.neither = [type("filter-step", ""), type("filter-subregion", "")][1];
 seen.numbersAgain = numbers();
+seen.verdictAgain = byId("verdict").textContent;
 const tips = new Set();
 const area = canvas.getBoundingClientRect();
 for (let row = 0; row < data.tracks.length; row++) {
@@ -411,6 +414,16 @@ fn the_page_names_gaps_and_sums_up_what_is_chosen() {
         format!("{}.", &summary.verdict[1..]).replace('`', "")
     );
     assert!(verdict.starts_with("The GPU idles 70 % of the wall time because the host copies"));
+    let of_step = seen["verdictOfStep"].as_str().unwrap();
+    assert!(
+        of_step.starts_with(
+            "In step 3 gpu computes 30 % of the time; it does not compute longest while: \
+             host.count (40 ms"
+        ),
+        "{of_step}"
+    );
+    assert_eq!(seen["adviceOfStep"], false);
+    assert_eq!(seen["verdictAgain"], verdict);
     check_resummed(&seen);
     let text = |of: &str, key: &str| seen[of][key].to_string();
     // Of all steps: the copy first, and what is between them.

@@ -53,6 +53,9 @@ fn full() -> Vec<Record> {
     let retune = Retune {
         step: Some(1),
         at: 9,
+        kernel: Some("lists".into()),
+        targets: Some(0),
+        sources: Some(1),
         subregion: Some(2),
         policy: "band".into(),
         theta_before: Some(Theta(3.0)),

@@ -15,7 +15,7 @@ fn at(begin: u64, end: u64) -> Interval {
 
 /// Steps of 300 ms on the host's clock, in which a thread stands in for the device while the CPU
 /// searches too; on the virtual clock two jobs of 10 and 6 ms.
-fn emulated_run(steps: u64) -> Vec<Record> {
+pub(crate) fn emulated_run(steps: u64) -> Vec<Record> {
     let mut records = Vec::new();
     for number in 0..steps {
         let (start, id) = (400 * number, 10 * number);
@@ -88,8 +88,8 @@ fn only_virtual_times_count_and_the_summary_says_so() {
     let text = summary.to_string();
     assert!(
         text.starts_with(
-            "verdict     on the emulated device's virtual clock, the CPU is the bottleneck: the CPU \
-             computes 94 % of the wall time, the GPU 81 %; try to give the GPU more work"
+            "verdict     on the emulated device's virtual clock, the backends share the work well: the \
+             CPU computes 94 % of the wall time, the GPU 81 %\n"
         ),
         "{text}"
     );
@@ -138,6 +138,28 @@ fn events_on_a_virtual_clock_keep_their_job_and_origin() {
         "{}",
         summary.total_ms
     );
+}
+
+#[test]
+fn the_lines_of_a_job_have_one_origin() {
+    let trace = recorded(options(), || {
+        let _step = tracing::debug_span!(target: TARGET, "sph.step", step = 5).entered();
+        for (backend, job) in [("cpu", 3u64), ("gpu", 3), ("cpu", 4)] {
+            tracing::debug!(
+                name: "balance.subregion", target: TARGET,
+                subregion = 0, backend, points = 10, cells = 4, work = 400u64,
+                compute_start = 1000, compute_end = 5000, origin_ago = 10u64, job,
+            );
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    });
+    let origins: Vec<u64> = trace
+        .subregions
+        .iter()
+        .map(|one| one.origin.unwrap())
+        .collect();
+    assert_eq!(origins[0], origins[1]);
+    assert!(origins[2] >= origins[0] + 1_000_000);
 }
 
 #[test]

@@ -12,7 +12,10 @@ use crate::{
     },
     ranks,
 };
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
 use tracing::Metadata;
 
 /// Where in the trace an event belongs.
@@ -25,6 +28,8 @@ pub(super) struct Place<'a> {
     pub(super) at: u64,
     /// The number of the next span.
     pub(super) spans: &'a AtomicU64,
+    /// Origins of the last jobs.
+    pub(super) origins: &'a Origins,
     /// The thread.
     pub(super) thread: &'a str,
 }
@@ -56,6 +61,29 @@ pub(super) fn event(metadata: &Metadata<'static>, mut fields: Fields, place: Pla
             fields,
         })
     })
+}
+
+/// Jobs that may end at the same time, on as many threads.
+const JOBS: usize = 32;
+
+/// Origins of the last jobs. The lines of a job come one after the other, each with its own reading
+/// of the clock; the first of them gives the origin of all.
+#[derive(Debug, Default)]
+pub(super) struct Origins(Mutex<[(u64, u64); JOBS]>);
+
+impl Origins {
+    /// The origin of a job, which is `first` unless it has one; jobs without a number have none.
+    fn of(&self, job: u64, first: u64) -> u64 {
+        if job == 0 {
+            return first;
+        }
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = &mut known[(job % JOBS as u64) as usize];
+        if entry.0 != job {
+            *entry = (job, first);
+        }
+        entry.1
+    }
 }
 
 fn count(fields: &Fields, name: &str) -> Option<u64> {
@@ -109,6 +137,8 @@ fn on_device(name: &str, fields: &mut Fields, place: Place<'_>) -> Option<Span> 
 fn subregion(fields: &Fields, place: Place<'_>) -> Option<Subregion> {
     let ago = count(fields, "origin_ago");
     let origin = ago.map_or(place.origin, |ago| place.at.saturating_sub(ago));
+    let job = count(fields, "job").unwrap_or(0);
+    let origin = place.origins.of(job, origin);
     let interval = |begin: &str, end: &str| {
         let from_origin = |name| Some(origin.saturating_add(count(fields, name)?));
         Some(Interval::new(from_origin(begin)?, from_origin(end)?))
@@ -131,9 +161,9 @@ fn subregion(fields: &Fields, place: Place<'_>) -> Option<Subregion> {
         download: interval("download_start", "download_end"),
         exchange: interval("exchange_start", "exchange_end"),
         clock_error: count(fields, "clock_error").unwrap_or(0),
-        origin: (clock.as_deref() == Some(VIRTUAL)).then_some(origin),
+        origin: (job > 0 || clock.as_deref() == Some(VIRTUAL)).then_some(origin),
         clock,
-        job: count(fields, "job").unwrap_or(0),
+        job,
         theta: theta(fields, "theta"),
         theta_ties: count(fields, "theta_ties"),
     })
@@ -143,6 +173,9 @@ fn retune(fields: &Fields, place: Place<'_>) -> Option<Retune> {
     Some(Retune {
         step: place.step,
         at: place.at,
+        kernel: text(fields, "kernel"),
+        targets: count(fields, "targets"),
+        sources: count(fields, "sources"),
         subregion: count(fields, "subregion"),
         policy: text(fields, "policy").unwrap_or_default(),
         theta_before: theta(fields, "theta_before"),

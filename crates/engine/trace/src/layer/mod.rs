@@ -27,6 +27,7 @@ use tracing_subscriber::{Layer, layer::Context, registry::LookupSpan};
 pub(crate) struct TraceLayer {
     sink: Arc<Sink>,
     spans: AtomicU64,
+    origins: convert::Origins,
 }
 
 /// Data of a span while it is open.
@@ -49,6 +50,7 @@ impl TraceLayer {
         Self {
             sink,
             spans: AtomicU64::new(1),
+            origins: convert::Origins::default(),
         }
     }
 }
@@ -110,6 +112,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TraceLayer {
             origin,
             at,
             spans: &self.spans,
+            origins: &self.origins,
             thread: &thread,
         };
         self.sink

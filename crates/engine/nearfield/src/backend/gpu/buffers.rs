@@ -2,10 +2,12 @@
 //!
 //! Page-locking memory takes about half a millisecond a mebibyte, longer than most of these jobs.
 
+use crate::backend::transfer::words_of;
 use nearfield_gpu::{
     self as gpu, DeviceLists, DeviceNearest, DevicePoints, GpuBackend, HostBuffer, HostPairs,
     HostRows,
 };
+use nearfield_grid::Precision;
 
 /// Free positions on the device, and the memory they go through.
 #[derive(Debug, Default)]
@@ -35,7 +37,7 @@ pub(super) struct RowBuffers(pub(super) [Option<RowBuffer>; 2]);
 #[derive(Debug)]
 pub(super) struct RowBuffer {
     sources: HostBuffer<u32>,
-    /// Three numbers a pair.
+    /// Three numbers a pair; in double precision a number is two elements.
     displacements: HostBuffer<f32>,
     squares: HostBuffer<f32>,
 }
@@ -46,7 +48,9 @@ impl RowBuffer {
         backend: &GpuBackend,
         old: Option<Self>,
         pairs: usize,
+        precision: Precision,
     ) -> Result<Self, gpu::Error> {
+        let words = pairs.saturating_mul(words_of(precision));
         let (sources, displacements, squares) = match old {
             Some(old) => (
                 Some(old.sources),
@@ -57,8 +61,8 @@ impl RowBuffer {
         };
         Ok(Self {
             sources: backend.host_room(sources, pairs)?,
-            displacements: backend.host_room(displacements, pairs.saturating_mul(3))?,
-            squares: backend.host_room(squares, pairs)?,
+            displacements: backend.host_room(displacements, words)?,
+            squares: backend.host_room(squares, words / 3)?,
         })
     }
 

@@ -14,7 +14,7 @@ use super::{
 use crate::backend::{
     StepInput,
     rows::{Query, QueryTo},
-    transfer::{StagedUpload, numbers_of},
+    transfer::{StagedUpload, numbers_of, words_of},
 };
 use nearfield_gpu::{self as gpu, DeviceFilter, PairOfPoints};
 use nearfield_pairs::ListKind;
@@ -44,7 +44,9 @@ impl GpuState {
         let bounds = query.bounds;
         let strategy = self.begin_sort(input, &input.bounds.union(&bounds))?;
         self.send_positions(queries, input, query)?;
-        let targets = queries.points.get_or_insert_with(|| self.backend.points());
+        let precision = input.lattice.radius().precision();
+        let points = || self.backend.points_in(precision);
+        let targets = queries.points.get_or_insert_with(points);
         let lattice = self.lattice.as_ref().ok_or(gpu::ErrorKind::Unsorted);
         let lattice = lattice.map_err(gpu::Error::from)?;
         (self.backend).begin_sort(targets, lattice, &bounds)?;
@@ -89,8 +91,9 @@ impl GpuState {
         let (backend, numbers) = (&self.backend, numbers_of(&query.positions));
         let bytes = size_of::<f32>() * numbers;
         let _span = tracing::debug_span!("gpu.upload", bytes).entered();
-        let points = queries.points.get_or_insert_with(|| backend.points());
-        backend.expect(points, numbers / 3)?;
+        let precision = input.lattice.radius().precision();
+        let points = (queries.points).get_or_insert_with(|| backend.points_in(precision));
+        backend.expect(points, numbers / words_of(precision))?;
         // The query before has waited for its copies, and one that failed for the device.
         let mut copy = backend.host_room(queries.copy.take(), numbers)?;
         let upload = StagedUpload::new(&[query.positions], &mut copy, |_| ());

@@ -219,7 +219,8 @@ impl GpuState {
         let backend = &self.backend;
         if let Some(TypeCutoffs { table, .. }) = filter.cutoffs {
             let squares = stamped(cutoffs, table.squares());
-            backend.take_cutoffs(&mut self.cutoffs, squares, table.types())?;
+            let (types, precision) = (table.types(), table.precision());
+            backend.take_cutoffs(&mut self.cutoffs, squares, types, precision)?;
         }
         let sides = [
             (job.targets, radii.targets(), 0),

@@ -27,7 +27,7 @@ use super::{
     times::StepMeasurement,
     trace,
 };
-use crate::Error;
+use crate::{Error, backend::Job};
 use nearfield_balance::{
     Action, Backend, Controller, Decision, ErrorKind as BalanceErrorKind, Plan, Policy, StepTimes,
     Traffic,
@@ -115,6 +115,8 @@ impl Calm {
 /// A job between steps.
 #[derive(Debug)]
 pub(crate) struct JobState {
+    /// Which, for traces.
+    job: Job,
     controller: Controller,
     /// None before the first step, and after the lattice has changed.
     planned: Option<BrickPlan>,
@@ -146,8 +148,9 @@ impl JobState {
     ///
     /// # Errors
     /// When the policy's numbers contradict each other.
-    pub(crate) fn new(policy: Policy) -> Result<Self, nearfield_balance::Error> {
+    pub(crate) fn new(job: Job, policy: Policy) -> Result<Self, nearfield_balance::Error> {
         Ok(Self {
+            job,
             controller: Controller::new(policy)?,
             planned: None,
             decision: None,
@@ -299,6 +302,7 @@ impl JobState {
             }
             None => self.controller.start(&layout),
         };
+        let before = self.planned.as_ref().map(BrickPlan::split);
         let plan = Plan::new(&layout, &decision.cuts)?;
         let parts = parts_of(&layout, &plan, edge)?;
         let needed = needed(&parts, (&layout, &plan), lattice)?;
@@ -313,10 +317,12 @@ impl JobState {
             lattice: lattice.clone(),
             version: next_version(),
         });
-        self.decision = Some(decision);
         if let Some(planned) = &self.planned {
             trace::occupancy(planned);
+            let policy = self.controller.policy();
+            trace::replan(self.job, policy, before, planned, &decision);
         }
+        self.decision = Some(decision);
         self.cost_ms = begin.elapsed().as_secs_f64() * 1e3;
         Ok(())
     }
@@ -377,7 +383,8 @@ impl JobState {
         let next = self.controller.next(layout, plan, times);
         let decision = next?;
         self.debt_ms = asked.elapsed().as_secs_f64() * 1e3;
-        let before = (planned.theta(), plan.share());
+        let before = planned.split();
+        let moved = trace::moved(plan.cuts(), &decision.cuts);
         if decision.cuts != plan.cuts() {
             match planned.cut(&decision) {
                 // The step has succeeded; the bricks stay where they are.
@@ -386,7 +393,8 @@ impl JobState {
             }
         }
         self.calm.decided(decision.action, times.total_ms());
-        trace::retune(self.controller.policy(), before, planned, &decision);
+        let policy = self.controller.policy();
+        trace::retune(self.job, policy, (before, moved), planned, &decision);
         self.decision = Some(decision);
         Ok(())
     }
@@ -414,6 +422,12 @@ mod tests {
     use nearfield_balance::{Bricks, CellLoad, Cut, Layout, Neighbourhood};
     use nearfield_grid::{Bounds, BrickParts, Domain, Lattice, Radius};
 
+    const JOB: Job = Job {
+        kind: crate::backend::JobKind::Counts,
+        targets: 0,
+        sources: 0,
+    };
+
     #[test]
     fn a_controller_is_asked_about_what_is_new_and_now_and_then() {
         let mut calm = Calm::default();
@@ -440,7 +454,7 @@ mod tests {
         let layout = Layout::new(bricks, 1, Traffic::NONE).unwrap();
         let bounds = Bounds::of((&[[0.5f32; 3]]).into(), &Domain::OPEN).unwrap();
         let radius = Radius::new(1.0).unwrap();
-        let mut state = JobState::new(Policy::Model).unwrap();
+        let mut state = JobState::new(JOB, Policy::Model).unwrap();
         state.planned = Some(BrickPlan {
             plan: Plan::new(&layout, &[Cut::ALL]).unwrap(),
             layout,

@@ -72,6 +72,15 @@ pub(crate) struct BrickPlan {
     pub(super) version: u64,
 }
 
+/// How the work is divided.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SplitState {
+    /// Mean threshold over subregions.
+    pub(super) theta: f64,
+    /// The CPU backend's share of the work, 0 to 1.
+    pub(super) share: f64,
+}
+
 impl BrickPlan {
     /// The bricks, cut into subregions.
     pub(crate) fn layout(&self) -> &Layout {
@@ -115,6 +124,14 @@ impl BrickPlan {
         self.needed = needed(&parts, (&self.layout, &plan), &self.lattice)?;
         (self.plan, self.parts, self.version) = (plan, parts, next_version());
         Ok(())
+    }
+
+    /// How the work is divided, for traces.
+    pub(super) fn split(&self) -> SplitState {
+        SplitState {
+            theta: self.theta(),
+            share: self.plan.share(),
+        }
     }
 
     /// Mean threshold over subregions, weighted by work.

@@ -138,7 +138,7 @@ impl Shared {
             .map_err(|_| Shortage::of::<(Job, JobState)>(count, "what is known of a job"))?;
         Ok(match self.jobs.entry(job) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(JobState::new(policy)?),
+            Entry::Vacant(new) => new.insert(JobState::new(job, policy)?),
         })
     }
 

@@ -10,11 +10,12 @@
 //! all subregions.
 
 use super::done::GpuDone;
-use super::planned::BrickPlan;
+use super::planned::{BrickPlan, SplitState};
+use crate::backend::Job;
 use nearfield_balance::{Action, Cut, Decision, GpuSpans, Load, Policy, Span, StepTimes};
 use std::{
     sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// Classes of points in a brick, octaves.
@@ -49,25 +50,31 @@ struct Line<'a> {
 /// The moment that the times of a step count from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Origin {
-    /// Nanoseconds before now.
-    ago: u64,
+    began: Instant,
     /// `virtual` for times of an emulated device's clock; none for the host's clock.
     clock: Option<&'static str>,
-    /// Tells steps on a virtual clock apart: the moments of their events do not.
+    /// Number of the job. The trace gives all lines of a job one origin; those of their events
+    /// would differ by the time between them.
     job: Option<u64>,
 }
 
-/// Number of the next job on a virtual clock.
+/// Number of the next job.
 static NEXT_JOB: AtomicU64 = AtomicU64::new(1);
 
 impl Origin {
     /// `took` before now.
     pub(super) fn before_now(took: Duration, emulated: bool) -> Self {
+        let now = Instant::now();
         Self {
-            ago: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
+            began: now.checked_sub(took).unwrap_or(now),
             clock: emulated.then_some("virtual"),
-            job: emulated.then(|| NEXT_JOB.fetch_add(1, Ordering::Relaxed)),
+            job: is_on().then(|| NEXT_JOB.fetch_add(1, Ordering::Relaxed)),
         }
+    }
+
+    /// Nanoseconds since then.
+    fn ago(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 }
 
@@ -109,7 +116,7 @@ impl Line<'_> {
             download_end = download.1,
             clock_error,
             theta,
-            origin_ago = origin.ago,
+            origin_ago = origin.ago(),
             clock = origin.clock,
             job = origin.job,
         );
@@ -199,6 +206,7 @@ pub(super) fn alone(planned: &BrickPlan) {
         return;
     }
     let (layout, plan) = (planned.layout(), planned.plan());
+    let origin = Origin::before_now(Duration::ZERO, false);
     for (subregion, stage) in plan.stages().iter().enumerate() {
         for (backend, load) in [("cpu", &stage.cpu.load), ("gpu", &stage.gpu.load)] {
             let line = Line {
@@ -209,7 +217,7 @@ pub(super) fn alone(planned: &BrickPlan) {
                 bytes: [0; 2],
                 clock_error: 0,
                 theta: layout.theta_of(subregion, plan.cuts()[subregion]),
-                origin: Origin::before_now(Duration::ZERO, false),
+                origin,
             };
             if !load.is_empty() {
                 line.emit(GpuSpans::default());
@@ -218,21 +226,68 @@ pub(super) fn alone(planned: &BrickPlan) {
     }
 }
 
-/// A decision, also one to leave things as they are; `before` are θ and the CPU backend's share.
-pub(super) fn retune(policy: Policy, before: (f64, f64), planned: &BrickPlan, decision: &Decision) {
+/// The subregion whose cut changes, if it is the only one.
+pub(super) fn moved(before: &[Cut], after: &[Cut]) -> Option<usize> {
+    if !is_on() {
+        return None;
+    }
+    let mut changed = (0..before.len().min(after.len())).filter(|&at| before[at] != after[at]);
+    changed.next().filter(|_| changed.next().is_none())
+}
+
+/// A decision, also one to leave things as they are, after a split and with the only subregion
+/// that it moves.
+pub(super) fn retune(
+    job: Job,
+    policy: Policy,
+    (before, moved): (SplitState, Option<usize>),
+    planned: &BrickPlan,
+    decision: &Decision,
+) {
     if !is_on() {
         return;
     }
+    let now = planned.split();
     tracing::debug!(
         name: "balance.retune",
+        kernel = %job.kind,
+        targets = job.targets as u64,
+        sources = job.sources as u64,
         policy = %policy,
-        theta_before = before.0,
-        theta = planned.theta(),
-        share_before = before.1,
-        share = planned.plan().share(),
+        subregion = moved.map(|at| at as u64),
+        theta_before = before.theta,
+        theta = now.theta,
+        share_before = before.share,
+        share = now.share,
         exploration = decision.action == Action::Explore,
         reason = %decision.reason,
     );
+}
+
+/// A plan made anew, which moves thresholds without a decision of the policy.
+pub(super) fn replan(
+    job: Job,
+    policy: Policy,
+    before: Option<SplitState>,
+    planned: &BrickPlan,
+    decision: &Decision,
+) {
+    if !is_on() {
+        return;
+    }
+    let reason = match before {
+        Some(_) => {
+            "a new plan, because points have moved: about the same share of new bricks".into()
+        }
+        None => format!("a first plan: {}", decision.reason),
+    };
+    let decision = Decision {
+        cuts: Vec::new(),
+        action: Action::Keep,
+        reason,
+    };
+    let before = before.unwrap_or_else(|| planned.split());
+    retune(job, policy, (before, None), planned, &decision);
 }
 
 /// How many points bricks hold.

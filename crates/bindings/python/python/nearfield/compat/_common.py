@@ -1,0 +1,197 @@
+"""What the adapters share: the search, ties, and the nearest image of each pair.
+
+Libraries that compute in double precision decide pairs by a distance that they round in their own
+way. Nearfield rounds d² once less, so on a lattice a pair exactly at the cut-off can be in one list
+and not in the other. ``Pairs`` therefore searches a little farther, and decides the few pairs
+between by the formula that all of them use, term by term as NumPy rounds it.
+"""
+
+import numpy as np
+
+import nearfield
+
+# Radii that an engine takes; pairs beyond the one that was asked for are dropped afterwards.
+_MIN_RADIUS, _MAX_RADIUS = 2.0**-50, 2.0**62
+
+# The rounding of a distance is below this share of the coordinates and the radius.
+_SLACK = 16 * np.finfo(float).eps
+
+_SHAPES = {"i": (0,), "j": (0,), "P": (0, 2), "S": (0, 3), "d": (0,), "D": (0, 3)}
+
+
+def search(points, radius, letters, *, cell=None, pbc=False, **how):
+    """Arrays for the letters, as ``nearfield.edges`` returns them: the pairs at most ``radius`` apart,
+    in the order of i. ``how`` are its other arguments.
+    """
+    if np.any(pbc):
+        how.update(cell=cell, pbc=pbc)
+    radius = min(max(radius, _MIN_RADIUS), _MAX_RADIUS)
+    return nearfield.edges(points, radius, letters, **how)
+
+
+def no_pairs(letters, index=np.int64):
+    """Empty arrays for letters, in double precision."""
+    kinds = {"d": float, "D": float}
+    return {one: np.empty(_SHAPES[one], kinds.get(one, index)) for one in letters}
+
+
+class Pairs:
+    """The pairs nearer than a limit, in double precision: ``pairs[letter]`` is the array of a letter.
+
+    limit: the largest cut-off. of_pair: a function that returns the cut-offs of pairs (i, j), or None
+    where the limit is that of all. closed: pairs exactly at the limit belong to it. squares: squares
+    of distances are compared, not distances. The rest is that of ``search``.
+    """
+
+    def __init__(self, points, limit, letters, *, other=None, cell=None, pbc=False, of_pair=None,
+                 closed=False, squares=True, **how):  # fmt: skip
+        self._points, self._other = points, points if other is None else other
+        self._cell, self._closed, self._squares = cell, closed, squares
+        if not (limit > 0 or closed and limit == 0):
+            self._arrays = no_pairs(letters)
+            return
+        reach = max(map(_extent, (points, self._other)))
+        slack = _SLACK * (limit + reach)
+        where = dict(other=other, cell=cell, pbc=pbc, **how)
+        needed = "".join(dict.fromkeys("ij" * (of_pair is not None) + letters + "d"))
+        self._arrays = dict(zip(needed, search(points, limit + slack, needed, **where)))
+        if not self._settled(limit, slack, of_pair):
+            # Some pairs need their images to be decided, which few calls ask for.
+            needed = "".join(dict.fromkeys("ijS" + needed))
+            self._arrays = dict(zip(needed, search(points, limit + slack, needed, **where)))
+            self._settled(limit, slack, of_pair)
+
+    def __getitem__(self, letter):
+        return self._arrays[letter]
+
+    def keep(self, mask):
+        """Drops the pairs that are not in a mask, or brings all into an order."""
+        self._arrays = {letter: array[mask] for letter, array in self._arrays.items()}
+
+    def _settled(self, limit, slack, of_pair):
+        """Drops the pairs beyond the cut-offs. Returns False if their images are needed for that."""
+        d = self._arrays["d"]
+        if not len(d) or of_pair is None and d.max() < limit - slack:
+            return True
+        if of_pair is not None:
+            limit = of_pair(self._arrays["i"], self._arrays["j"])
+        within = d < limit - slack
+        doubtful = np.flatnonzero(~within & (d <= limit + slack))
+        if len(doubtful):
+            if "S" not in self._arrays:
+                return False
+            limit = np.broadcast_to(limit, d.shape)[doubtful]
+            within[doubtful] = self._by_formula(doubtful, limit)
+        self.keep(within)
+        return True
+
+    def _by_formula(self, some, limit):
+        i, j, S = (self._arrays[letter][some] for letter in "ijS")
+        D = self._other[j] - self._points[i]
+        if self._cell is not None:
+            D = D + S.dot(np.asarray(self._cell, float))
+        d = np.sum(D * D, axis=1)
+        if self._squares:
+            limit = np.where(limit >= 0, limit * limit, -1.0)
+        else:
+            d = np.sqrt(d)
+        return d <= limit if self._closed else d < limit
+
+
+def _extent(points):
+    return 2.0 * float(np.abs(points).max()) if len(points) else 0.0
+
+
+def with_selves(pairs, letters, own):
+    """Arrays for the letters with these points as their own neighbours, in the order of i."""
+    own = np.asarray(own, np.int64)
+    order = np.argsort(np.concatenate([pairs["i"], own]), kind="stable")
+    of_self = dict(no_pairs("SdD"), i=own, j=own)
+    found = {}
+    for letter in letters:
+        some = of_self[letter]
+        if letter not in "ij":
+            some = np.zeros((len(own), *some.shape[1:]), pairs[letter].dtype)
+        found[letter] = np.concatenate([pairs[letter], some])[order]
+    return found
+
+
+def nearest_images(i, j, d):
+    """The places of the pairs (i, j) that have the smallest distance of all images, in the order of
+    (i, j)."""
+    order = np.lexsort((d, j, i))
+    i, j = i[order], j[order]
+    first = np.ones(len(i), bool)
+    first[1:] = (i[1:] != i[:-1]) | (j[1:] != j[:-1])
+    return order[first]
+
+
+def has_one_image(radius, cell, pbc):
+    """Whether no two images of a point can be within the radius of another: it is below half the
+    distance between any two opposite faces of the cell."""
+    pbc = np.broadcast_to(pbc, 3)
+    if not pbc.any():
+        return True
+    # Along open axes the cell may have no vector.
+    inverse = np.linalg.pinv(np.asarray(cell, float)[pbc])
+    return 2.001 * radius < 1.0 / np.linalg.norm(inverse, axis=0).max()
+
+
+def diameter(points, other, cell, pbc):
+    """A distance beyond which no point has a nearest image of another one."""
+    both = np.concatenate([points, other]) if len(points) and len(other) else np.zeros((1, 3))
+    pbc = np.broadcast_to(pbc, 3)
+    # The nearest image is within half the vectors that repeat, if points differ along these alone.
+    along = np.linalg.norm(np.asarray(cell, float)[pbc], axis=1).sum() if pbc.any() else 0.0
+    open_axes = np.ptp(both, axis=0).astype(float)
+    if pbc.any() and not _is_diagonal(cell):
+        return along + float(np.linalg.norm(open_axes))
+    return 1.001 * (along / 2 + float(np.linalg.norm(open_axes[~pbc]))) + _MIN_RADIUS
+
+
+def _is_diagonal(cell):
+    cell = np.asarray(cell)
+    return not np.any(cell - np.diag(np.diag(cell)))
+
+
+def nearest(count, k, guess, reach, within):
+    """The k nearest of each of ``count`` queries, as arrays (i, j, d, ...) in the order of (i, d, j).
+
+    guess: a radius to begin with, doubled while some queries have too few. reach: the largest radius.
+    within: a function of queries and a radius that returns (i, j, d, ...) of all pairs at most the
+    radius apart, where i counts the given queries and no pair comes twice.
+    """
+    open_queries, parts = np.arange(count), []
+    radius = min(guess, reach)
+    while len(open_queries):
+        i, *rest = within(open_queries, radius)
+        enough = np.bincount(i, minlength=len(open_queries)) >= k
+        if radius >= reach:
+            enough[:] = True
+        done = enough[i]
+        parts.append([open_queries[i[done]], *(array[done] for array in rest)])
+        open_queries, radius = open_queries[~enough], min(2 * radius, reach)
+    if not parts:
+        parts = [within(open_queries, radius)]
+    i, j, d, *rest = (np.concatenate(arrays) for arrays in zip(*parts))
+    order = np.lexsort((j, d, i))
+    ranks = np.arange(len(i)) - np.searchsorted(i[order], i[order])
+    order = order[ranks < k]
+    return [array[order] for array in (i, j, d, *rest)]
+
+
+def as_points(given, what="positions"):
+    """An array of doubles of shape (n, 3)."""
+    points = np.asarray(given, dtype=float)
+    if points.ndim != 2 or points.shape[1] != 3:
+        if points.size:
+            raise ValueError(f"{what} must have the shape (n, 3), not {points.shape}")
+        points = points.reshape(0, 3)
+    return points
+
+
+def assembled(arrays, quantities):
+    """The arrays of the letters as ASE and matscipy return them: a tuple, or one array for one
+    letter."""
+    found = tuple(arrays[letter] for letter in quantities)
+    return found[0] if len(found) == 1 else found

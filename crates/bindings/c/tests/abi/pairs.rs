@@ -229,5 +229,7 @@ fn lists_with_a_skin_have_the_pairs_of_an_engine_at_the_points_of_now() {
     assert_eq!(nf_verlet_free(lists), NfStatus::Ok);
     assert_eq!(nf_verlet_free(lists), NfStatus::BadHandle);
     nf_engine_free(engine);
-    pairs.map(|pairs| nf_pairs_free(pairs));
+    for pairs in pairs {
+        assert_eq!(nf_pairs_free(pairs), NfStatus::Ok);
+    }
 }

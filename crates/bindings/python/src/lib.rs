@@ -8,6 +8,7 @@
 
 mod call;
 mod chunks;
+mod density;
 mod device;
 mod domain;
 mod edges;
@@ -23,6 +24,7 @@ mod points;
 mod recycled;
 mod settings;
 mod skin;
+mod state;
 mod systems;
 mod verlet;
 

@@ -11,11 +11,12 @@ use super::{
 };
 use crate::{
     call::guarded,
+    density::density_kernel,
     domain::{self, Axes},
-    engine::{density_kernel, involving, precision_of},
+    engine::involving,
     errors::raise,
     filters,
-    settings::rule_named,
+    settings::{precision_of, rule_named},
 };
 use nearfield::{
     ListKind, ListOrder, PointSetId, Precision, Reduce,
@@ -189,16 +190,16 @@ impl PyDeviceEngine {
         })
     }
 
-    /// Gives every point of a set a radius of its own, as Engine.set_radii() does: an array of shape
-    /// (n,) of float32 of the host or of this GPU. One of the GPU is copied there, without waiting;
-    /// radii that cannot be used are found by finish(), which raises ValueError, and the set then
-    /// has none.
+    /// Gives every point of a set a radius of its own, as Engine.set_radii() does: an array of
+    /// shape (n,) of float32 of the host or of this GPU. One of the GPU is copied there, without
+    /// waiting; radii that cannot be used are found by finish(), which raises ValueError, and the
+    /// set then has none.
     fn set_radii(&self, py: Python<'_>, set: usize, radii: &Bound<'_, PyAny>) -> PyResult<()> {
         self.take_radii(py, set, radii)
     }
 
-    /// Gives every point of a set a type, as Engine.set_types() does: whole numbers of 32 or 64 bits
-    /// where the array is on the GPU; otherwise as set_radii().
+    /// Gives every point of a set a type, as Engine.set_types() does: whole numbers of 32 or 64
+    /// bits where the array is on the GPU; otherwise as set_radii().
     fn set_types(&self, py: Python<'_>, set: usize, types: &Bound<'_, PyAny>) -> PyResult<()> {
         self.take_types(py, set, types)
     }

@@ -28,7 +28,7 @@
 //! are only compared, never looked up; the caller guarantees that they ascend.
 
 use super::{
-    given_data::RefusedData, gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints,
+    gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints, refused::RefusedData,
     share::DeviceShare,
 };
 use crate::{

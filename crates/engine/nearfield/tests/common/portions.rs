@@ -178,6 +178,14 @@ pub(crate) fn check_visits<T: Precise>(device: Device, keep: impl Fn(&Case<T>) -
                 found
             };
             let found = some.iter().map(visit).collect::<Vec<_>>();
+            let points: Vec<u32> = some.iter().map(|&point| point as u32).collect();
+            let lists = engine.neighbors_of(sets[case.target], sets[case.source], &points);
+            for (list, found) in lists.unwrap().iter().zip(&found) {
+                let mut list = list.to_vec();
+                list.sort_unstable();
+                let sources = found.iter().map(|(source, ..)| source);
+                assert!(list.iter().eq(sources), "{}", case.name);
+            }
             (found, engine)
         });
         // Pairs of images without 32-bit numbers are the CPU's work, and the report says so.

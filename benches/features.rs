@@ -18,6 +18,8 @@
 mod filters;
 #[path = "features/kernel.rs"]
 mod kernel;
+#[path = "features/radii.rs"]
+mod radii;
 #[path = "features/small.rs"]
 mod small;
 
@@ -31,6 +33,7 @@ use nearfield::{
     prelude::*,
 };
 use nearfield_testkit::{Cloud, random::Random};
+use radii::Radii;
 use std::{ops::ControlFlow, process::ExitCode, time::Instant};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -104,7 +107,7 @@ impl Points {
 struct Side {
     builder: Builder,
     sets: Vec<Points>,
-    radius_each: bool,
+    radii: Radii,
     filter: Filter,
 }
 
@@ -124,14 +127,12 @@ impl Side {
 
     fn engine(&self) -> Result<(Engine, Vec<PointSetId>), Error> {
         let mut engine = self.builder.clone().build()?;
+        self.radii.allow(&mut engine)?;
         let mut ids = Vec::new();
         for points in &self.sets {
             let positions = points.positions();
             let id = engine.add_point_set(positions)?;
-            if self.radius_each {
-                let radius = engine.radius() as f32;
-                engine.set_radii(id, &vec![radius; positions.len()])?;
-            }
+            self.radii.give(&mut engine, id)?;
             self.filter.give(&mut engine, id)?;
             ids.push(id);
         }
@@ -293,6 +294,7 @@ struct Plain {
     points: Vec<[f32; 3]>,
     /// The box that the points fill.
     lengths: [f64; 3],
+    radius: f32,
 }
 
 fn feature(name: &'static str, side: Side, jobs: &'static [Job]) -> Feature {
@@ -346,14 +348,6 @@ fn domains(plain: &Plain) -> Vec<Feature> {
         feature(
             "periodic, points up to a box outside",
             plain.of(vec![left]).with(boxed),
-            all,
-        ),
-        feature(
-            "a radius per point (all equal)",
-            Side {
-                radius_each: true,
-                ..plain.with(|b| b.radii(RadiusRule::Symmetric))
-            },
             all,
         ),
         feature("`f64`", plain.of(double()).with(in_double), all),
@@ -445,7 +439,7 @@ impl Asked {
         let side = Side {
             builder,
             sets: vec![Points::Single(points)],
-            radius_each: false,
+            radii: Radii::One,
             filter: Filter::None,
         };
         let side = if self.sorted { side.sorted()? } else { side };
@@ -457,6 +451,7 @@ impl Asked {
             side,
             points,
             lengths,
+            radius,
         })
     }
 
@@ -547,8 +542,9 @@ fn run(asked: &Asked) -> Result<(), Error> {
     );
     println!("| feature | lists | counts | density | pairs |\n| --- | --- | --- | --- | --- |");
     let filters = filters::all(plain, asked.radius(points.len()));
+    let radii = radii::features(&setup);
     let features = domains(&setup).into_iter().chain(results(plain, bytes));
-    for mut feature in features.chain(filters) {
+    for mut feature in features.chain(radii).chain(filters) {
         if !asked.wants(&feature) {
             continue;
         }

@@ -241,17 +241,17 @@ struct Around {
         const Lattice& lattice = walk.lattice;
         const double wraps = axis == 0 ? target.wraps.x : axis == 1 ? target.wraps.y : target.wraps.z;
         const GivenVector at = given_position(walk.targets, target);
-        const double x = anchored(lattice, 0, at.x), y = anchored(lattice, 1, at.y), z = anchored(lattice, 2, at.z);
-        const double coordinate = axis == 0 ? x : axis == 1 ? y : z;
         double cells;
-        if (lattice.length[axis] == 0.0) {
-            cells = coordinate * lattice.inverse_edge[axis] + lattice.phase[axis];
-        } else if (TILTED) {
-            const double* g = lattice.inverse[axis];
-            const double fraction = (g[0] * x + g[1] * y) + g[2] * z;
-            cells = (fraction - wraps) * static_cast<double>(lattice.period[axis]);
+        if (TILTED) {
+            const double fraction = fraction_of(lattice, axis, at.x, at.y, at.z);
+            cells = lattice.length[axis] == 0.0
+                ? fraction * lattice.inverse_edge[axis] + lattice.phase[axis]
+                : (fraction - wraps) * static_cast<double>(lattice.period[axis]);
         } else {
-            cells = (coordinate - wraps * lattice.length[axis]) * lattice.inverse_edge[axis];
+            const double coordinate = anchored(lattice, axis, axis == 0 ? at.x : axis == 1 ? at.y : at.z);
+            cells = lattice.length[axis] == 0.0
+                ? coordinate * lattice.inverse_edge[axis] + lattice.phase[axis]
+                : (coordinate - wraps * lattice.length[axis]) * lattice.inverse_edge[axis];
         }
         return near_enough(static_cast<float>(cells - static_cast<double>(walk.sources.origin[axis])));
     }

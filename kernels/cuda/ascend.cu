@@ -46,8 +46,8 @@ lists_by_distance(const u64* __restrict__ starts, u32 count, u32* entries, u64 b
                   const __grid_constant__ PairArrays arrays, const float4* __restrict__ targets, u32 k,
                   Nearest* nearest) {
     await_kernels_before();
-    __shared__ RankRoom<u64> rooms[WARPS];
-    order_lists<u64>(starts, count, entries, base, capacity, arrays, rooms, [&](u32 list, const ListToSort& found) {
+    __shared__ RankRoom<DistanceKey> rooms[WARPS];
+    order_lists<DistanceKey>(starts, count, entries, base, capacity, arrays, rooms, [&](u32 list, const ListToSort& found) {
         if (nearest) nearest[__float_as_uint(targets[list].w)] = nth_pair(found, k);
     });
 }

@@ -24,12 +24,46 @@ struct ListToSort {
     u32 length;
 };
 
-// What lists are ordered by: u32 for the index, u64 for the squared distance above the index. Bits
-// of numbers that are not negative ascend as these do.
+// What lists are ordered by: u32 for the index, or the squared distance above the index. Bits of
+// numbers that are not negative ascend as these do.
+#if NF_DOUBLE
+struct DistanceKey {
+    u64 squared;
+    u32 index;
+
+    __device__ __forceinline__ bool operator==(const DistanceKey& with) const {
+        return squared == with.squared && index == with.index;
+    }
+    __device__ __forceinline__ bool operator<(const DistanceKey& with) const {
+        return squared < with.squared || (squared == with.squared && index < with.index);
+    }
+};
+
+__device__ __forceinline__ u32 index_of(const DistanceKey& key) { return key.index; }
+
+__device__ __forceinline__ void read_key(const ListToSort& list, u64 at, DistanceKey& key) {
+    key.squared = static_cast<u64>(__double_as_longlong(list.arrays.squares[at]));
+    key.index = list.entries[at];
+}
+#else
+typedef u64 DistanceKey;
+
+__device__ __forceinline__ u32 index_of(u64 key) { return static_cast<u32>(key); }
+
+__device__ __forceinline__ void read_key(const ListToSort& list, u64 at, u64& key) {
+    key = static_cast<u64>(__float_as_uint(list.arrays.squares[at])) << 32 | list.entries[at];
+}
+#endif
+
+__device__ __forceinline__ u32 index_of(u32 key) { return key; }
+
+__device__ __forceinline__ void read_key(const ListToSort& list, u64 at, u32& key) { key = list.entries[at]; }
+
 template <class Key>
 __device__ __forceinline__ Key key_of(const ListToSort& list, u64 at) {
-    if (sizeof(Key) == sizeof(u32)) return static_cast<Key>(list.entries[at]);
-    return static_cast<Key>(static_cast<u64>(__float_as_uint(list.arrays.squares[at])) << 32 | list.entries[at]);
+    Key key;
+    read_key(list, at, key);
+    return key;
 }
 
 // Room of a warp.
@@ -127,7 +161,7 @@ __device__ __forceinline__ void ascend_by_warp(const ListToSort& list, RankRoom<
         }
     }
     __syncwarp();
-    for (u32 at = lane; at < length; at += WARP) list.entries[room.ranks[at]] = static_cast<u32>(room.keys[at]);
+    for (u32 at = lane; at < length; at += WARP) list.entries[room.ranks[at]] = index_of(room.keys[at]);
     permute<1>(list.arrays.targets, room.ranks, length);
     permute<3>(words_at(list.arrays.images), room.ranks, length);
     permute<3 * REAL_WORDS>(words_at(list.arrays.shifts), room.ranks, length);
@@ -138,7 +172,7 @@ __device__ __forceinline__ void ascend_by_warp(const ListToSort& list, RankRoom<
 
 // The k-th pair of a list that is ordered by distance; beyond all pairs where there are fewer.
 __device__ __forceinline__ Nearest nth_pair(const ListToSort& list, u32 k) {
-    if (list.length < k) return Nearest{__uint_as_float(0x7f800000u), NONE, {0, 0, 0}};
+    if (list.length < k) return Nearest{__longlong_as_double(0x7ff0000000000000ll), NONE, {0, 0, 0}};
     const u64 at = k - 1;
     const int* const image = list.arrays.images + 3 * at;
     return Nearest{list.arrays.squares[at], list.entries[at], {image[0], image[1], image[2]}};
@@ -177,7 +211,7 @@ __device__ __forceinline__ void ascend_by_block(const ListToSort& list) {
                 const bool paired = (at - shift) % (2 * k) < k && at / (2 * p) == (at + k) / (2 * p);
                 if (!paired) continue;
                 const Key first = key_of<Key>(list, at), second = key_of<Key>(list, at + k);
-                const bool swapped = first == second ? images && image_before(images, at + k, at) : first > second;
+                const bool swapped = first == second ? images && image_before(images, at + k, at) : second < first;
                 if (swapped) exchange_pairs(list, at, at + k);
             }
             __syncthreads();

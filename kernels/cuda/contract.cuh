@@ -37,7 +37,7 @@ struct Lattice {
     double inverse_edge[3];  // cells per unit length; in a tilted box per unit of width
     double length[3];        // box length of a periodic axis, 0 of an open one
     double vectors[3][3];    // box vectors of a tilted box
-    double inverse[3][3];    // rows of the inverse of their matrix
+    double inverse[3][3];    // rows of the inverse of their matrix; see `fraction_of`
     i64 period[3];           // cells in the box on a periodic axis, 0 on an open one
     double phase[3];         // where cell 0 begins, in cells before coordinate 0
     float r2;                // squared radius
@@ -140,9 +140,9 @@ __device__ __forceinline__ double anchored(const Lattice& lattice, int axis, Giv
     return DOUBLE ? coordinate - lattice.centre[axis] : static_cast<double>(coordinate);
 }
 
-// Cell on an open axis.
-__device__ __forceinline__ Place open_place(const Lattice& lattice, int axis, Given coordinate) {
-    const double u = anchored(lattice, axis, coordinate) * lattice.inverse_edge[axis] + lattice.phase[axis];
+// Cell on an open axis of a point at this place along it.
+__device__ __forceinline__ Place open_place_at(const Lattice& lattice, int axis, double along) {
+    const double u = along * lattice.inverse_edge[axis] + lattice.phase[axis];
     const bool even = fabs(u) < EVEN_CELLS;
     Place place;
     place.cell = even ? floor(u) : far_cell(u);
@@ -150,18 +150,31 @@ __device__ __forceinline__ Place open_place(const Lattice& lattice, int axis, Gi
     return place;
 }
 
+__device__ __forceinline__ Place open_place(const Lattice& lattice, int axis, Given coordinate) {
+    return open_place_at(lattice, axis, anchored(lattice, axis, coordinate));
+}
+
+// Where a point lies along an axis of a tilted box: how many of its box vectors lead there, or how
+// far along an open axis. That is the coordinate unless a box vector leans along an open axis; the
+// direction without images is another then.
+__device__ __forceinline__ double fraction_of(const Lattice& lattice, int axis, Given x, Given y, Given z) {
+    const double* g = lattice.inverse[axis];
+    return (g[0] * anchored(lattice, 0, x) + g[1] * anchored(lattice, 1, y)) + g[2] * anchored(lattice, 2, z);
+}
+
 // Cell on any axis of any domain. The operations and their order are those of the CPU; products
 // and sums are never contracted (`--fmad=false`).
 __device__ __forceinline__ Place place_of(const Lattice& lattice, int axis, Given x, Given y, Given z) {
     const Given coordinate = axis == 0 ? x : axis == 1 ? y : z;
-    if (lattice.length[axis] == 0.0) return open_place(lattice, axis, coordinate);
+    if (lattice.length[axis] == 0.0) {
+        if (lattice.tilted) return open_place_at(lattice, axis, fraction_of(lattice, axis, x, y, z));
+        return open_place(lattice, axis, coordinate);
+    }
     Place place;
     double wraps, cell;
     const double last = static_cast<double>(lattice.period[axis] - 1);
     if (lattice.tilted) {
-        const double* g = lattice.inverse[axis];
-        const double fraction = (g[0] * anchored(lattice, 0, x) + g[1] * anchored(lattice, 1, y))
-            + g[2] * anchored(lattice, 2, z);
+        const double fraction = fraction_of(lattice, axis, x, y, z);
         wraps = floor(clamped(fraction));
         cell = floor(clamped((fraction - wraps) * static_cast<double>(lattice.period[axis])));
     } else {

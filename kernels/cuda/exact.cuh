@@ -137,6 +137,9 @@ struct Exact {
         if constexpr (READS_PAIRS) {
             const PairSeen seen = pair(k);
             if (!within(seen)) return;
+#if NF_FILTERS && NF_DOUBLE
+            if (!work.keeps(k, seen)) return;
+#endif
             tell_image(work, seen.a, seen.b, seen.c);
             work.visit(true, k, static_cast<float>(seen.d.x), static_cast<float>(seen.d.y),
                        static_cast<float>(seen.d.z), static_cast<float>(seen.squared), beside);

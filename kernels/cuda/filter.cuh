@@ -12,7 +12,7 @@
 
 #if NF_FILTERS
 
-static_assert(!DOUBLE, "filters compare squares in f32");
+static_assert(!DOUBLE || !(NF_FILTERS & NF_RADII), "radii of single points are in f32");
 
 // What one target asks of its pairs.
 struct TargetFilter {
@@ -21,14 +21,16 @@ struct TargetFilter {
     float own;
 #endif
 #if NF_FILTERS & NF_NAMED
-    const float* cutoffs;  // with every type, or null
+    const Given* cutoffs;  // with every type, or null
     const u32* excluded;   // what it excludes…
     u32 excluded_count;    // …and how many these are…
     u32 low, high;         // …from the first to the last of them
     u32 molecule;
 #endif
 #if NF_FILTERS & NF_NEAREST
-    Nearest last;
+    Given last_squared;    // of the last pair that is kept…
+    u32 last_index;        // …its source…
+    int last_image[3];     // …and image
 #endif
 
     __device__ __forceinline__ TargetFilter(const Walk& walk, const Target& target) : walk(walk) {
@@ -53,13 +55,16 @@ struct TargetFilter {
         }
 #endif
 #if NF_FILTERS & NF_NEAREST
-        last = filters_of(walk).nearest[target.index];
+        const Nearest& last = filters_of(walk).nearest[target.index];
+        last_squared = static_cast<Given>(last.squared);
+        last_index = last.index;
+        for (int axis = 0; axis < 3; axis++) last_image[axis] = last.image[axis];
 #endif
     }
 
     // Whether the sorted source k, at this squared distance within the limit and in this image, is
     // kept.
-    __device__ __forceinline__ bool keeps(u32 k, float d2, i64 a = 0, i64 b = 0, i64 c = 0) const {
+    __device__ __forceinline__ bool keeps(u32 k, Given d2, i64 a = 0, i64 b = 0, i64 c = 0) const {
         const Filters& filters = filters_of(walk);
 #if NF_FILTERS & NF_RADII
         if (filters.source_radii) {
@@ -76,13 +81,13 @@ struct TargetFilter {
         }
 #endif
 #if NF_FILTERS & NF_NEAREST
-        if (d2 > last.squared) return false;
-        if (d2 == last.squared) {
+        if (d2 > last_squared) return false;
+        if (d2 == last_squared) {
             const u32 name = __float_as_uint(__ldg(&walk.sources.at[k].w));
-            if (name != last.index) return name < last.index;
-            if (a != last.image[0]) return a < last.image[0];
-            if (b != last.image[1]) return b < last.image[1];
-            return c <= last.image[2];
+            if (name != last_index) return name < last_index;
+            if (a != last_image[0]) return a < last_image[0];
+            if (b != last_image[1]) return b < last_image[1];
+            return c <= last_image[2];
         }
 #endif
         return true;
@@ -103,7 +108,8 @@ struct TargetFilter {
 #endif
 };
 
-// A job that is told of fewer hits.
+// A job that is told of fewer hits. In double precision `Exact` asks it which pairs it keeps, and
+// shows it no others.
 template <class Job>
 struct Filtered : Job {
     static constexpr bool IMAGES = Job::IMAGES || (NF_FILTERS & NF_NEAREST) != 0;
@@ -120,11 +126,13 @@ struct Filtered : Job {
     // The same of a pair that was computed from the positions as given (exact.cuh).
     template <class Pair>
     __device__ __forceinline__ bool keeps(u32 k, const Pair& pair) const {
-        return filter.keeps(k, static_cast<float>(pair.squared), pair.a, pair.b, pair.c);
+        return filter.keeps(k, pair.squared, pair.a, pair.b, pair.c);
     }
 
     __device__ __forceinline__ void visit(bool hit, u32 k, float dx, float dy, float dz, float d2, float index) {
-#if NF_FILTERS & NF_NEAREST
+#if NF_DOUBLE
+        Job::visit(hit, k, dx, dy, dz, d2, index);
+#elif NF_FILTERS & NF_NEAREST
         Job::visit(hit && filter.keeps(k, d2, at_a, at_b, at_c), k, dx, dy, dz, d2, index);
 #else
         Job::visit(hit && filter.keeps(k, d2), k, dx, dy, dz, d2, index);
@@ -144,7 +152,7 @@ struct Filtered : Job {
 
 struct TargetFilter {
     __device__ __forceinline__ TargetFilter(const Walk&, const Target&) {}
-    __device__ __forceinline__ bool keeps(u32, float, i64 = 0, i64 = 0, i64 = 0) const { return true; }
+    __device__ __forceinline__ bool keeps(u32, Given, i64 = 0, i64 = 0, i64 = 0) const { return true; }
 };
 
 #endif

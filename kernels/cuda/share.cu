@@ -81,11 +81,12 @@ share_bounds(const u64* __restrict__ starts, u32 groups, u32 tiles, u64* __restr
 }
 
 // Puts every point of the share in its place; `ranks`, where it is asked for (ungrouped), says of
-// every slot how many of the share come before it.
+// every slot how many of the share come before it. `given`, where it is not null, has the
+// positions in double precision.
 extern "C" __global__ void __launch_bounds__(THREADS)
 share_place(const float4* __restrict__ at, const int4* __restrict__ wraps, const u32* __restrict__ flags, const unsigned char* __restrict__ keys,
-            u32 count, const u64* __restrict__ starts, u32 groups, u32 tiles, float4* __restrict__ out_at,
-            int4* __restrict__ out_wraps, u32* __restrict__ slots, u32* __restrict__ ranks) {
+            u32 count, const double* __restrict__ given, const u64* __restrict__ starts, u32 groups, u32 tiles,
+            float4* __restrict__ out_at, int4* __restrict__ out_wraps, double* __restrict__ out_given, u32* __restrict__ slots, u32* __restrict__ ranks) {
     __shared__ u32 next[WARPS][MAX_PARTS];
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     for (u32 k = threadIdx.x; k < WARPS * MAX_PARTS; k += THREADS) next[k / MAX_PARTS][k % MAX_PARTS] = 0;
@@ -123,6 +124,11 @@ share_place(const float4* __restrict__ at, const int4* __restrict__ wraps, const
             const u32 place = before + __popc(same & lower);
             out_at[place] = at[slot];
             if (wraps && flags[ANY_WRAPPED]) out_wraps[place] = wraps[slot];
+            if (given) {
+                for (u32 axis = 0; axis < 3; axis++) {
+                    out_given[3 * static_cast<u64>(place) + axis] = given[3 * static_cast<u64>(slot) + axis];
+                }
+            }
             slots[place] = slot;
             if (lane == __ffs(same) - 1) next[warp][part] = before + __popc(same);
         }

@@ -22,7 +22,7 @@ __device__ __forceinline__ u32 entry_at(const Walk& walk, const Outlet& outlet, 
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-stored(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet,
+stored(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet outlet,
        const __grid_constant__ Stored stored) {
     await_kernels_before();
     if (lists_are_stale(stored)) return;
@@ -31,7 +31,11 @@ stored(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet,
     const u32 lane = threadIdx.x % LANES;
     const bool real = place < walk.targets.count;
     const Target target = target_at(walk, real ? static_cast<u32>(place) : walk.targets.count - 1);
+#if NF_FILTERS
+    auto work = filtered<Work>(walk, target, walk, target, outlet);
+#else
     Work work(walk, target, outlet);
+#endif
     const u64 start = outlet.starts[target.slot];
     const u32 count = real ? outlet.counts[target.slot] : 0;
     // Two sources are loaded before either is looked at.

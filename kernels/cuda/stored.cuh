@@ -12,8 +12,15 @@
 // this way only if the error is below 0.003 for sources at most a box away (`nearest_is_certain` in
 // crates/engine/gpu/src/backend/stored.rs). For others the difference in boxes rounds to 2 or more
 // along the axis where they are farthest, and their image is found in f64, as on the CPU.
+//
+// In double precision every pair is computed from the positions as given, and its nearest image is
+// found in f64.
+//
+// Filters have left pairs out of the lists already. Only where a source may be near through several
+// images, of which filters may keep some, programs ask them again (NF_FILTERS).
 #pragma once
-#include "walk.cuh"
+#include "filter.cuh"
+#include "pair_seen.cuh"
 
 // What a traversal over stored lists is given beside the lists.
 struct Stored {
@@ -53,6 +60,8 @@ __device__ __forceinline__ ImageRange images_in_reach(
     const double boxes = (row[0] * x + row[1] * y) + row[2] * z;
     return {static_cast<i64>(ceil(-reach - boxes)), static_cast<i64>(floor(reach - boxes))};
 }
+
+#if !NF_DOUBLE
 
 // Shows `work` the pair with a source in one image.
 template <class Work>
@@ -140,3 +149,54 @@ __device__ __forceinline__ void visit_listed(const Walk& walk, const Stored& sto
     // A point is not in its own list here: its images are farther away than lists reach.
     visit_seen(walk, target, k, source, difference, shift, real && k != target.itself, work);
 }
+
+#else
+
+// Shows `work` the pair with a source in one image.
+template <class Work>
+__device__ __forceinline__ void visit_seen(const Walk& walk, const Target& target, u32 k, const PairSeen& seen,
+                                           float first, bool real, Work& work) {
+    const bool itself = k == target.itself && (seen.a | seen.b | seen.c) == 0;
+    bool hit = real && seen.squared <= walk.lattice.squared_radius && !itself;
+#if NF_FILTERS
+    hit = hit && work.keeps(k, seen);
+#endif
+    tell_image(work, seen.a, seen.b, seen.c);
+    work.visit(hit, k, static_cast<float>(seen.d.x), static_cast<float>(seen.d.y), static_cast<float>(seen.d.z),
+               static_cast<float>(seen.squared), first);
+}
+
+// Number of boxes along an axis from a difference to its nearest image.
+__device__ __forceinline__ i64 boxes_to_nearest(const Walk& walk, int axis, const GivenVector& d) {
+    const double* const row = walk.lattice.inverse[axis];
+    return static_cast<i64>(0.0 - rint((row[0] * d.x + row[1] * d.y) + row[2] * d.z));
+}
+
+// The same as in single precision.
+template <int WAY, class Work>
+__device__ __forceinline__ void visit_listed(const Walk& walk, const Stored& stored, const Target& target, u32 k,
+                                             const float4& source, bool real, Work& work) {
+    const GivenVector from = given_position(walk.targets, target), to = given_position(walk.sources, k);
+    const auto visit = [&](i64 a, i64 b, i64 c) {
+        visit_seen(walk, target, k, PairSeen(walk, from, to, a, b, c), source.w, real, work);
+    };
+    if (WAY == NF_LISTED_OPEN) return visit(0, 0, 0);
+    const GivenVector d = {to.x - from.x, to.y - from.y, to.z - from.z};
+    if (WAY != NF_LISTED_IMAGES) {
+        return visit(boxes_to_nearest(walk, 0, d), boxes_to_nearest(walk, 1, d), boxes_to_nearest(walk, 2, d));
+    }
+    if (!real) return;
+    const ImageRange along_a = images_in_reach(walk, stored, 0, d.x, d.y, d.z);
+    const ImageRange along_b = images_in_reach(walk, stored, 1, d.x, d.y, d.z);
+    const ImageRange along_c = images_in_reach(walk, stored, 2, d.x, d.y, d.z);
+    #pragma unroll 1
+    for (i64 a = along_a.first; a <= along_a.last; a++) {
+        #pragma unroll 1
+        for (i64 b = along_b.first; b <= along_b.last; b++) {
+            #pragma unroll 1
+            for (i64 c = along_c.first; c <= along_c.last; c++) visit(a, b, c);
+        }
+    }
+}
+
+#endif

@@ -51,15 +51,15 @@ struct Walk {
 
 // The last of the nearest pairs of a target that are kept.
 struct Nearest {
-    float squared;
-    u32 index;    // of the source
+    double squared;  // exact in either precision
+    u32 index;       // of the source
     int image[3];
 };
 
 // What filters read of single points: of targets in the caller's order, of sources in the sorted
 // one. Arrays that do not count are null.
 struct Filters {
-    const float* cutoffs;           // squares, a row of `types` for each type; -1 for never
+    const Given* cutoffs;           // squares, a row of `types` for each type; -1 for never
     const u32* target_types;
     const u32* source_types;
     const u32* target_molecules;    // points of one molecule exclude each other

@@ -80,7 +80,7 @@ void launch(u64 threads, const Body& body) {
 }  // namespace
 
 // `way` is NF_OPEN, and 0 for warps through all images.
-extern "C" void run_stored(const Walk* walk, const Outlet* outlet, const Stored* stored, u32 way) {
+extern "C" void run_stored(const KernelWalk* walk, const Outlet* outlet, const Stored* stored, u32 way) {
     const u64 lanes = way == 0 ? 32 : nf::STORED_LANES;
     launch(lanes * walk->targets.count, [&] {
         if (way == 0) warps::stored_warps(*walk, *outlet, *stored);

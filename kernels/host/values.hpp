@@ -31,6 +31,7 @@ inline To same_bits(From from) {
 inline unsigned __float_as_uint(float x) { return same_bits<unsigned>(x); }
 inline float __uint_as_float(unsigned x) { return same_bits<float>(x); }
 inline long long __double_as_longlong(double x) { return same_bits<long long>(x); }
+inline double __longlong_as_double(long long x) { return same_bits<double>(x); }
 
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }

@@ -163,7 +163,7 @@ extern "C" void ascend_list(u32* entries, const PairArrays* arrays, u32 length, 
 extern "C" void order_by_distance(
     u32* entries, const PairArrays* arrays, u32 length, u32 by_block, u32 k, Nearest* nth) {
     const ListToSort list = list_from(entries, *arrays, 0, length);
-    order_list<u64>(list, by_block);
+    order_list<DistanceKey>(list, by_block);
     *nth = nth_pair(list, k);
 }
 

@@ -317,6 +317,11 @@ typedef uint32_t nf_quantity;
 #endif // __cplusplus
 
 /*
+ Lists of a pair of sets that are handed out in chunks: nf_chunks_new().
+ */
+typedef struct nf_chunks nf_chunks;
+
+/*
  An engine whose points live on a GPU. Made by nf_device_engine_new().
  */
 typedef struct nf_device_engine nf_device_engine;
@@ -340,6 +345,12 @@ typedef struct nf_query nf_query;
  A search of many systems at once: nf_systems_new().
  */
 typedef struct nf_systems nf_systems;
+
+/*
+ Neighbour lists with a skin: found within radius + skin, kept while points move little, and
+ found anew when a pair within the radius could be missing. Made by nf_verlet_new().
+ */
+typedef struct nf_verlet nf_verlet;
 
 /*
  Some targets with all their neighbours, lent for one call of an nf_batch_function. Displacements
@@ -392,6 +403,34 @@ typedef struct {
  no longjmp may leave it. Anything but 0 ends the work early.
  */
 typedef int32_t (*nf_batch_function)(void *user, const nf_batch *batch);
+
+/*
+ Lists of some targets, viewed where the library keeps them, until the next call with these
+ chunks or a change of the engine: the neighbours of `targets[k]` are `indices[offsets[k]]` to
+ `indices[offsets[k + 1] - 1]`.
+ */
+typedef struct {
+  /*
+   The targets, by their index in their set, near each other in space.
+   */
+  const uint32_t *targets;
+  /*
+   Number of targets; 0 after the last chunk.
+   */
+  size_t target_count;
+  /*
+   One element more than there are targets.
+   */
+  const uint64_t *offsets;
+  /*
+   The lists, one after the other.
+   */
+  const uint32_t *indices;
+  /*
+   Number of neighbours.
+   */
+  uint64_t pairs;
+} nf_chunk;
 
 /*
  Settings of an engine on a GPU; nf_device_options_init() sets all but the radius.
@@ -834,6 +873,35 @@ nf_status nf_for_each_batch(const nf_engine *engine,
                             uint32_t sources,
                             nf_batch_function function,
                             void *user);
+
+/*
+ Begins the lists of a pair of sets in chunks of at most `memory_limit` bytes each; 0 is the
+ limit of the engine's options, and without that all lists are one chunk. Neighbours are counted
+ now; `pairs`, unless null, gets their number. Free the chunks with nf_chunks_free().
+
+ # Safety
+ `pairs` is null or points to a number, `chunks` to a place for a handle.
+ */
+nf_status nf_chunks_new(const nf_engine *engine,
+                        uint32_t targets,
+                        uint32_t sources,
+                        uint64_t memory_limit,
+                        uint64_t *pairs,
+                        nf_chunks **chunks);
+
+/*
+ Finds the lists of the next chunk; `chunk->target_count` is 0 after the last.
+ NF_STATUS_OUT_OF_DATE when the engine was changed since the chunks were begun, or is another.
+
+ # Safety
+ `chunk` points to a structure.
+ */
+nf_status nf_chunks_next(const nf_engine *engine, nf_chunks *chunks, nf_chunk *chunk);
+
+/*
+ Frees chunks; a null pointer is ignored.
+ */
+nf_status nf_chunks_free(nf_chunks *chunks);
 
 /*
  Sets options to their defaults. Pass sizeof(nf_device_options).
@@ -1510,7 +1578,22 @@ nf_status nf_query_radii_f32(const nf_engine *engine,
                              nf_query **query);
 
 /*
- The lists of a query, one per position; nothing is copied.
+ Finds the neighbours in a set of some points of another, or of the same, given by their indices
+ in any order: the lists of the query are theirs, one per index. Lists are full; the engine's
+ filters hold, but nf_set_targets() does not matter.
+
+ # Safety
+ `points` points to `point_count` indices, `query` to a place for a handle.
+ */
+nf_status nf_query_points(const nf_engine *engine,
+                          uint32_t targets,
+                          uint32_t sources,
+                          const uint32_t *points,
+                          size_t point_count,
+                          nf_query **query);
+
+/*
+ The lists of a query, one per position or index; nothing is copied.
 
  # Safety
  `lists` points to a structure.
@@ -1559,6 +1642,121 @@ nf_status nf_trace_start(const char *path);
  Ends the recording and says whether everything is in the file; without one nothing is done.
  */
 nf_status nf_trace_finish(void);
+
+/*
+ Makes lists with a skin, in the unit of the coordinates, for an engine of these options, whose
+ radius is the one within which pairs are found; free them with nf_verlet_free(). On the CPU,
+ with one radius for all points and without cut-offs and k nearest.
+
+ # Safety
+ `options` points to initialised options whose texts end with a NUL, `lists` to a place for a
+ handle.
+ */
+nf_status nf_verlet_new(const nf_options *options, float skin, nf_verlet **lists);
+
+/*
+ Frees lists with a skin; a null pointer is ignored.
+ */
+nf_status nf_verlet_free(nf_verlet *lists);
+
+/*
+ Copies the text of the last failure on these lists, as nf_engine_error() does.
+
+ # Safety
+ As there.
+ */
+nf_status nf_verlet_error(const nf_verlet *lists, char *buffer, size_t capacity, size_t *needed);
+
+/*
+ Adds a point set, as nf_add_points_f32() does.
+
+ # Safety
+ As there.
+ */
+nf_status nf_verlet_add_points_f32(nf_verlet *lists,
+                                   const float *positions,
+                                   size_t points,
+                                   size_t stride,
+                                   uint32_t *set);
+
+/*
+ The same in double precision.
+
+ # Safety
+ As there.
+ */
+nf_status nf_verlet_add_points_f64(nf_verlet *lists,
+                                   const double *positions,
+                                   size_t points,
+                                   size_t stride,
+                                   uint32_t *set);
+
+/*
+ Gives a set new positions, as nf_update_f32() does. The lists stay as they are until
+ nf_verlet_refresh().
+
+ # Safety
+ As there.
+ */
+nf_status nf_verlet_update_f32(nf_verlet *lists,
+                               uint32_t set,
+                               const float *positions,
+                               size_t points,
+                               size_t stride);
+
+/*
+ The same in double precision.
+
+ # Safety
+ As there.
+ */
+nf_status nf_verlet_update_f64(nf_verlet *lists,
+                               uint32_t set,
+                               const double *positions,
+                               size_t points,
+                               size_t stride);
+
+/*
+ Builds the lists anew if a pair within the radius could be missing; call it after the updates of
+ every step. `rebuilt`, unless null, gets 1 if they were built and 0 if they were kept.
+
+ # Safety
+ `rebuilt` is null or points to a number.
+ */
+nf_status nf_verlet_refresh(nf_verlet *lists, uint32_t *rebuilt);
+
+/*
+ Finds the pairs within the radius at the positions of now, with their geometry, as
+ nf_pair_geometry() does: from the stored lists, without a search. NF_STATUS_OUT_OF_DATE if
+ nf_verlet_refresh() has to be called first.
+ */
+nf_status nf_verlet_pair_geometry(const nf_verlet *lists,
+                                  uint32_t targets,
+                                  uint32_t sources,
+                                  uint32_t quantities,
+                                  nf_pairs *pairs);
+
+/*
+ Says whether a set searches in another: 1, as all do at first, or 0.
+ */
+nf_status nf_verlet_set_active(nf_verlet *lists,
+                               uint32_t targets,
+                               uint32_t sources,
+                               uint32_t active);
+
+/*
+ Removes a set, with its points and lists; other sets keep their numbers.
+ */
+nf_status nf_verlet_remove_set(nf_verlet *lists, uint32_t set);
+
+/*
+ How often lists were built, the first time included: steps divided by it is how many steps a
+ list lasts, which is what to choose the skin by.
+
+ # Safety
+ `builds` points to a number.
+ */
+nf_status nf_verlet_builds(const nf_verlet *lists, uint64_t *builds);
 
 #ifdef __cplusplus
 }  // extern "C"

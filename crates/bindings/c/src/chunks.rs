@@ -66,9 +66,9 @@ impl NfChunk {
     }
 }
 
-/// Begins the lists of a pair of sets in chunks of at most `memory_limit` bytes each; 0 is the limit
-/// of the engine's options, and without that all lists are one chunk. Neighbours are counted now;
-/// `pairs`, unless null, gets their number. Free the chunks with nf_chunks_free().
+/// Begins the lists of a pair of sets in chunks of at most `memory_limit` bytes each; 0 is the
+/// limit of the engine's options, and without that all lists are one chunk. Neighbours are counted
+/// now; `pairs`, unless null, gets their number. Free the chunks with nf_chunks_free().
 ///
 /// # Safety
 /// `pairs` is null or points to a number, `chunks` to a place for a handle.

@@ -11,8 +11,8 @@ use crate::{
 use nearfield::lists::{Refresh, VerletLists};
 use std::{ffi::c_char, marker::PhantomData};
 
-/// Neighbour lists with a skin: found within radius + skin, kept while points move little, and found
-/// anew when a pair within the radius could be missing. Made by nf_verlet_new().
+/// Neighbour lists with a skin: found within radius + skin, kept while points move little, and
+/// found anew when a pair within the radius could be missing. Made by nf_verlet_new().
 #[derive(Debug)]
 pub struct NfVerlet {
     /// Nothing is where a handle seems to point.
@@ -22,8 +22,8 @@ pub struct NfVerlet {
 static LISTS: Table<VerletLists> = Table::new("row of lists with a skin");
 
 /// Makes lists with a skin, in the unit of the coordinates, for an engine of these options, whose
-/// radius is the one within which pairs are found; free them with nf_verlet_free(). On the CPU, with
-/// one radius for all points and without cut-offs and k nearest.
+/// radius is the one within which pairs are found; free them with nf_verlet_free(). On the CPU,
+/// with one radius for all points and without cut-offs and k nearest.
 ///
 /// # Safety
 /// `options` points to initialised options whose texts end with a NUL, `lists` to a place for a

@@ -2,10 +2,10 @@
 
 use crate::{
     call::{detached_or, guarded, read, refusal},
-    engine::PyEngine,
     errors::raise,
     lists::room,
     neighbors::PyNeighbors,
+    state::Shared,
 };
 use nearfield::{
     NeighborLists, PointSetId,
@@ -13,12 +13,12 @@ use nearfield::{
 };
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// Lists of a pair of sets in chunks: what Engine.chunks() returns, an iterator.
 #[pyclass(name = "ListChunks", module = "nearfield", frozen)]
 pub(crate) struct PyListChunks {
-    engine: Py<PyEngine>,
+    engine: Arc<Shared>,
     /// The changes that the engine had seen when chunks were begun.
     changes: u64,
     /// None after the last chunk, and after an error.
@@ -49,7 +49,7 @@ impl PyListChunks {
             let Some(paused) = chunks.take() else {
                 return Ok(None);
             };
-            let engine = self.engine.get();
+            let engine = &self.engine;
             if engine.changes() != self.changes {
                 return Err(PyRuntimeError::new_err(
                     "the engine was changed since these chunks were begun: call chunks() again",
@@ -84,12 +84,12 @@ impl PyListChunks {
     /// Counts the neighbours, and begins chunks within a limit.
     pub(crate) fn begin(
         py: Python<'_>,
-        engine: &Bound<'_, PyEngine>,
+        engine: Arc<Shared>,
         [targets, sources]: [PointSetId; 2],
         memory: Option<u64>,
     ) -> PyResult<Self> {
-        let changes = engine.get().changes();
-        let (pairs, chunks) = read(&engine.get().state, |state| {
+        let changes = engine.changes();
+        let (pairs, chunks) = read(&engine.state, |state| {
             detached_or(py, || {
                 let chunks = match memory {
                     Some(_) => state.engine.list_chunks_within(targets, sources, memory),
@@ -100,7 +100,7 @@ impl PyListChunks {
             })
         })?;
         Ok(Self {
-            engine: engine.clone().unbind(),
+            engine,
             changes,
             chunks: Mutex::new(Some(chunks)),
             pairs,

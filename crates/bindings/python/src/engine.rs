@@ -3,6 +3,7 @@
 use crate::{
     call::{detached, detached_or, guarded, read, write},
     chunks::PyListChunks,
+    density::density_kernel,
     domain::{Domain, DomainArgs},
     errors::{raise, set_named},
     filters::{self, Targets},
@@ -10,22 +11,16 @@ use crate::{
     neighbors::PyNeighbors,
     pairs::Wanted,
     points::{Points, Room, field, values, whole_numbers},
-    settings::{Settings, rule_named},
+    settings::{Settings, precision_of, rule_named},
+    state::{Shared, State},
     systems::geometry,
 };
-use nearfield::{
-    Engine, NeighborLists, PointSetId, Precision,
-    kernels::{Dimensions, SphDensity, WendlandC2},
-    lists::QueryScratch,
-};
+use nearfield::{Engine, NeighborLists, PointSetId, Precision, lists::QueryScratch};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::{exceptions::PyValueError, ffi, prelude::*, types::PyTuple};
 use std::{
     collections::HashMap,
-    sync::{
-        Mutex, MutexGuard, PoisonError, RwLock,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 /// Number of handed-out lists that are remembered, to use their memory again once no array refers
@@ -78,19 +73,8 @@ pub(crate) struct PyEngine {
     threads: usize,
     precision: Precision,
     domain: Domain,
-    pub(crate) state: RwLock<State>,
+    shared: Arc<Shared>,
     held: Mutex<Held>,
-    /// Counts what may have changed points, radius or filters.
-    changes: AtomicU64,
-}
-
-/// State that calls which change an engine hold exclusively.
-pub(crate) struct State {
-    pub(crate) engine: Engine,
-    /// By set, whether its points were given with two coordinates.
-    flat: HashMap<usize, bool>,
-    /// Where points are copied to.
-    room: Room,
 }
 
 /// Lists that were handed out. Locked for moments only, in which no other code runs.
@@ -150,9 +134,8 @@ impl PyEngine {
             threads: state.engine.report().threads,
             precision,
             domain,
-            state: RwLock::new(state),
+            shared: Arc::new(Shared::new(state)),
             held: Mutex::default(),
-            changes: AtomicU64::new(0),
         })
     }
 
@@ -172,8 +155,8 @@ impl PyEngine {
     /// all, itself included. Points are copied once.
     fn add_points(&self, py: Python<'_>, points: &Bound<'_, PyAny>) -> PyResult<usize> {
         let points = self.given(points)?;
-        write(&self.state, |state| {
-            self.changes.fetch_add(1, Ordering::Relaxed);
+        write(&self.shared.state, |state| {
+            self.shared.changed();
             let State { engine, flat, room } = state;
             let positions = points.copied(room, self.threads)?;
             let (added, handled) = detached(py, || engine.add_point_set(positions).map_err(raise));
@@ -193,8 +176,8 @@ impl PyEngine {
     /// date. Refused points leave it as it was.
     fn update(&self, py: Python<'_>, set: usize, points: &Bound<'_, PyAny>) -> PyResult<()> {
         let points = self.given(points)?;
-        write(&self.state, |state| {
-            self.changes.fetch_add(1, Ordering::Relaxed);
+        write(&self.shared.state, |state| {
+            self.shared.changed();
             let State { engine, flat, room } = state;
             let positions = points.copied(room, self.threads)?;
             let id = set_named(set, |set| engine.point_set(set))?;
@@ -336,7 +319,7 @@ impl PyEngine {
     fn set_active(&self, targets: usize, sources: usize, active: bool) -> PyResult<()> {
         let sets = [self.set(targets)?, self.set(sources)?];
         // Takes no time, so that other threads need not run meanwhile.
-        write(&self.state, |state| {
+        write(&self.shared.state, |state| {
             let set = state.engine.set_active(sets[0], sets[1], active);
             set.map_err(raise)?;
             self.retire(|pair| pair == [targets, sources] && !active);
@@ -347,7 +330,7 @@ impl PyEngine {
     /// Says whether every set searches in every set, later ones included; set_active() then says
     /// it of single pairs. For many sets that meet few others each, such as the bodies of a scene.
     fn set_all_active(&self, active: bool) -> PyResult<()> {
-        write(&self.state, |state| {
+        write(&self.shared.state, |state| {
             state.engine.set_all_active(active);
             self.retire(|_| !active);
             Ok(())
@@ -381,7 +364,7 @@ impl PyEngine {
         }
         let spare = self.reclaim(py);
         let (t, s) = (self.set(targets)?, self.set(sources)?);
-        write(&self.state, |state| {
+        write(&self.shared.state, |state| {
             if let Some(lists) = self.current(py, [targets, sources]) {
                 return Ok(lists);
             }
@@ -417,7 +400,7 @@ impl PyEngine {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let wanted = Wanted::of(quantities, index)?;
         let sets = [self.set(targets)?, self.set(sources.unwrap_or(targets))?];
-        read(&self.state, |state| {
+        read(&self.shared.state, |state| {
             geometry(py, &state.engine, sets, self.precision, &wanted)
         })
     }
@@ -489,7 +472,7 @@ impl PyEngine {
         let engine = this.get();
         let sources = sources.unwrap_or(targets);
         let sets = [engine.set(targets)?, engine.set(sources)?];
-        PyListChunks::begin(this.py(), this, sets, memory)
+        PyListChunks::begin(this.py(), engine.shared.clone(), sets, memory)
     }
 
     /// Number of neighbours of every point of one set in another, by default in the set itself,
@@ -533,7 +516,7 @@ impl PyEngine {
             Some(support) => support,
             None => self.ask(|engine| Ok(engine.radius()))?,
         };
-        let flat = read(&self.state, |state| {
+        let flat = read(&self.shared.state, |state| {
             let flat = |set: usize| state.flat.get(&set).copied().unwrap_or_default();
             Ok([targets, sources].map(flat))
         })?;
@@ -596,7 +579,7 @@ impl PyEngine {
 
     /// Asks something that takes no time.
     fn ask<T>(&self, ask: impl FnOnce(&Engine) -> PyResult<T>) -> PyResult<T> {
-        read(&self.state, |state| ask(&state.engine))
+        read(&self.shared.state, |state| ask(&state.engine))
     }
 
     /// Runs work that changes nothing, possibly at the same time as other threads.
@@ -605,7 +588,7 @@ impl PyEngine {
         py: Python<'_>,
         work: impl FnOnce(&Engine) -> PyResult<T> + Send,
     ) -> PyResult<T> {
-        read(&self.state, |state| {
+        read(&self.shared.state, |state| {
             let engine = &state.engine;
             detached_or(py, || work(engine))
         })
@@ -619,17 +602,12 @@ impl PyEngine {
         which: impl Fn([usize; 2]) -> bool,
         work: impl FnOnce(&mut State) -> Result<T, nearfield::Error> + Send,
     ) -> PyResult<T> {
-        write(&self.state, |state| {
-            self.changes.fetch_add(1, Ordering::Relaxed);
+        write(&self.shared.state, |state| {
+            self.shared.changed();
             let (done, handled) = detached(py, || work(state).map_err(raise));
             self.retire(which);
             handled.and(done)
         })
-    }
-
-    /// Number of changes of points, radius and filters so far, failed ones included.
-    pub(crate) fn changes(&self) -> u64 {
-        self.changes.load(Ordering::Relaxed)
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -680,48 +658,4 @@ impl PyEngine {
 /// Tells whether a set is the targets or the sources of a pair.
 pub(crate) fn involving(set: usize) -> impl Fn([usize; 2]) -> bool {
     move |pair| pair.contains(&set)
-}
-
-/// The kernel of sph_density(), normalised for the dimensions asked for, or for those of two sets
-/// that were both given with two coordinates, or both with three.
-pub(crate) fn density_kernel(
-    support: f64,
-    asked: Option<u32>,
-    flat: [bool; 2],
-) -> PyResult<SphDensity> {
-    let rounded = support as f32;
-    if !(rounded.is_finite() && rounded > 0.0) {
-        return Err(PyValueError::new_err(format!(
-            "the support is {support:?}: it must be positive and within the range of float32"
-        )));
-    }
-    let dimensions = match (asked, flat) {
-        (Some(2), _) | (None, [true, true]) => Dimensions::Two,
-        (Some(3), _) | (None, [false, false]) => Dimensions::Three,
-        (Some(other), _) => {
-            return Err(PyValueError::new_err(format!(
-                "dimensions is 2 or 3, not {other}"
-            )));
-        }
-        (None, _) => {
-            return Err(PyValueError::new_err(
-                "one set has points of two coordinates and the other of three: say dimensions=2 \
-                 or dimensions=3, which the kernel is to be normalised for",
-            ));
-        }
-    };
-    Ok(SphDensity {
-        kernel: WendlandC2::with_support(rounded).in_dimensions(dimensions),
-    })
-}
-
-/// The precision of this name.
-pub(crate) fn precision_of(name: &str) -> PyResult<Precision> {
-    match name {
-        "f32" => Ok(Precision::Single),
-        "f64" => Ok(Precision::Double),
-        other => Err(PyValueError::new_err(format!(
-            "precision is \"f32\" or \"f64\", not {other:?}"
-        ))),
-    }
 }

@@ -8,6 +8,7 @@
 
 mod call;
 mod chunks;
+mod density;
 mod device;
 mod domain;
 mod edges;
@@ -20,8 +21,10 @@ mod neighbors;
 mod one_call;
 mod pairs;
 mod points;
+mod recycled;
 mod settings;
 mod skin;
+mod state;
 mod systems;
 mod verlet;
 

@@ -78,3 +78,14 @@ pub(crate) fn rule_named(name: &str) -> PyResult<RadiusRule> {
 pub(crate) fn unreadable(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
+
+/// The precision of this name.
+pub(crate) fn precision_of(name: &str) -> PyResult<Precision> {
+    match name {
+        "f32" => Ok(Precision::Single),
+        "f64" => Ok(Precision::Double),
+        other => Err(PyValueError::new_err(format!(
+            "precision is \"f32\" or \"f64\", not {other:?}"
+        ))),
+    }
+}

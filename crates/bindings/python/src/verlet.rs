@@ -3,12 +3,11 @@
 use crate::{
     call::{detached, detached_or, guarded, read, write},
     domain::{Domain, DomainArgs},
-    engine::precision_of,
     errors::{raise, set_named},
     neighbors::PyNeighbors,
     pairs::Wanted,
     points::{Points, Room},
-    settings::Settings,
+    settings::{Settings, precision_of},
     systems::geometry_by,
 };
 use nearfield::{
@@ -188,7 +187,7 @@ impl PyVerletLists {
     /// All pairs within the radius of points of one set and another, by default the set itself,
     /// with their geometry at the points of now, from lists that are built now if need be:
     /// arrays as Engine.pair_geometry() returns them.
-    #[pyo3(signature = (quantities=None, targets=0, sources=None, *, index="int32"))]
+    #[pyo3(signature = (quantities=None, targets=0, sources=None, *, index="int64"))]
     fn pair_geometry<'py>(
         &self,
         py: Python<'py>,

@@ -99,7 +99,7 @@ def test_ties_on_a_lattice_are_decided_as_ase_decides_them():
 
     from nearfield.compat import ase as ours
 
-    for a in (3.61, 4.05, 0.1):
+    for a in (3.61, 4.05, 5.0):
         atoms = bulk("Cu", cubic=True, a=a) * 2
         for shell in np.sqrt([0.5, 1, 1.5, 2, 2.5, 3, 4]):
             found = [len(of.neighbor_list("i", atoms, a * shell)) for of in (theirs, ours)]
@@ -192,7 +192,7 @@ def test_vesin_needs_no_vesin():
 
 @pytest.mark.parametrize("p", [1, 2, 3, np.inf])
 @pytest.mark.parametrize("boxsize", [None, 1.0])
-@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize("m", [1, 2, 3, 5])
 def test_trees_find_what_those_of_scipy_find(m, boxsize, p):
     theirs = pytest.importorskip("scipy.spatial")
     from nearfield.compat.scipy import KDTree
@@ -243,7 +243,6 @@ def test_trees_need_no_scipy_and_refuse_what_scipy_refuses():
     for error, match, call in [
         (ValueError, "finite", lambda: KDTree([[np.nan, 0]])),
         (ValueError, "2 dimensions", lambda: KDTree([0, 1])),
-        (ValueError, "1 to 3 coordinates", lambda: KDTree(np.zeros((3, 4)))),
         (TypeError, "complex", lambda: KDTree([[1j, 0]])),
         (ValueError, "greater than the size", lambda: KDTree([[2, 0]], boxsize=1)),
         (ValueError, "Negative", lambda: KDTree([[-1, 0]], boxsize=1)),
@@ -313,10 +312,12 @@ def test_mdanalysis_pairs_are_those_of_mdanalysis():
                 np.testing.assert_allclose(found[1], expected[1][order], atol=1e-5)
                 assert [of.dtype for of in found] == [of.dtype for of in expected]
     box = np.array(boxes[2], "f4")
-    for call in (lambda of: of.search(y), lambda of: of.self_search()):
-        expected, found = (call(of.FastNS(3.0, x, box)) for of in (nsgrid, ours))
-        order = np.lexsort(expected.get_pairs().T[::-1])
-        np.testing.assert_array_equal(found.get_pairs(), expected.get_pairs()[order])
+    for name, given in (("search", (y,)), ("self_search", ())):
+        expected, found = (getattr(of.FastNS(3.0, x, box), name)(*given) for of in (nsgrid, ours))
+        # Pairs of one set come in either direction there.
+        pairs = expected.get_pairs() if given else np.sort(expected.get_pairs(), axis=1)
+        order = np.lexsort(pairs.T[::-1])
+        np.testing.assert_array_equal(found.get_pairs(), pairs[order])
         np.testing.assert_allclose(
             found.get_pair_distances(), expected.get_pair_distances()[order], atol=1e-5
         )

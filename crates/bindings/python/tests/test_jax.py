@@ -65,9 +65,29 @@ def test_pairs_of_systems_are_those_of_numpy():
     positions, cells = crystal(120, systems=4)
     options = dict(batch_ptr=ptr, cell=cells, pbc=True, sorted=True)
     i, j, *others = nearfield.edges(positions, radii, "ijSdD", **options)
-    search = lambda positions, radii: nearfield.jax.edges(positions, radii, 5000, **options)
-    found, pairs = jax.jit(search)(positions, radii)
-    agree(found, pairs, (i.astype(np.int32), j.astype(np.int32), *others), 120)
+    expected = i.astype(np.int32), j.astype(np.int32), *others
+    systems = np.repeat(np.arange(4), np.diff(ptr))
+    for batch in dict(batch_ptr=ptr), dict(batch_idx=systems, batch_ptr=None):
+        options.update(batch)
+        search = lambda positions, radii: nearfield.jax.edges(positions, radii, 5000, **options)
+        agree(*jax.jit(search)(positions, radii), expected, 120)
+
+
+def test_filters_and_another_set_are_those_of_numpy():
+    positions, cell = crystal(150)
+    others, _ = crystal(150, seed=6)
+    types = np.arange(150) % 2
+    for options in (
+        dict(types=types, cutoffs=[[0.4, 0.3], [0.3, 0.1]], exclusions=[[0, 5], [7, 9]]),
+        dict(molecules=types, targets=[3, 8, 140], strict=True),
+        dict(k=4),
+        dict(self_pairs=True),
+        dict(other=others),
+    ):
+        options.update(cell=cell, pbc=True, sorted="k" not in options)
+        i, j, *rest = nearfield.edges(positions, 0.4, **options)
+        found, pairs = nearfield.jax.edges(positions, 0.4, 30_000, **options)
+        agree(found, pairs, (i.astype(np.int32), j.astype(np.int32), *rest), 150)
 
 
 def energy(positions, cell, capacity=2000):

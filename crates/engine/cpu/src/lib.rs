@@ -23,10 +23,11 @@
 //! # Radii of single points
 //!
 //! The [`RadiusRule`] of [`PairOfSets::radii`] and [`StoredPairs::radii`] selects the deciding
-//! radius. Grids are made for the largest radius. Radii of points are part of the mode of the
-//! loops, a constant parameter, so searches with one radius do not pay for them. Candidates then
-//! carry their squared radii, and count within the larger of their radius and the target's. Where
-//! only radii of sources count, the target's square is negative.
+//! radius. Grids are made for the largest radius and, where radii are very different, once more
+//! with points sorted [by their radii](CpuBackend::sort_by_radii). Radii of points are part of the
+//! mode of the loops, a constant parameter, so searches with one radius do not pay for them. Candidates
+//! then carry their squared radii, and count within the larger of their radius and the target's.
+//! Where only radii of sources count, the target's square is negative.
 //!
 //! # Filters
 //!

@@ -153,9 +153,13 @@ pub enum ErrorKind {
     #[error(transparent)]
     UnsafeCache(UnsafeFolder),
     /// The box repeats along vectors that lean along open axes.
+    ///
+    /// A search by the GPU alone takes such boxes; what names bricks of cells, or takes extents
+    /// along single axes, does not.
     #[error(
-        "the GPU backend does not search boxes in which a box vector leans along an open axis: use the \
-         CPU (device cpu), or make that axis periodic with a box vector longer than the points extend"
+        "the GPU backend has no lists with a skin, and shares no work with the CPU, in boxes in which \
+         a box vector leans along an open axis: let it search alone, or make that axis periodic with \
+         a box vector longer than the points extend"
     )]
     SlantedBox,
     /// What is asked for is done in single precision only.
@@ -345,12 +349,6 @@ pub enum ErrorKind {
         /// The strategy asked for.
         strategy: &'static str,
     },
-    /// A pair kernel was to be evaluated over lists of pairs that are not just all within a radius.
-    #[error("traversals over lists on a GPU have no {what}: traverse without lists")]
-    ListedPairs {
-        /// What was asked for: filters, radii of points, the k nearest, or some of the targets.
-        what: &'static str,
-    },
     /// Lists of exclusions do not lie one behind the other.
     #[error(
         "the starts of exclusions do not ascend from 0 to the number of indices, or a list is \
@@ -514,6 +512,21 @@ pub(crate) fn fits(what: &'static str, found: usize, expected: usize) -> Result<
         found,
         expected,
     }))
+}
+
+/// An empty vector with room for `len` values.
+///
+/// # Errors
+/// [`ErrorKind::OutOfMemory`], which calls them `what`.
+pub(crate) fn reserved<T>(len: usize, what: &'static str) -> Result<Vec<T>, Error> {
+    let mut values = Vec::new();
+    match values.try_reserve_exact(len) {
+        Ok(()) => Ok(values),
+        Err(_) => Err(Error::from(ErrorKind::OutOfMemory {
+            bytes: len.saturating_mul(size_of::<T>()),
+            what: what.to_owned(),
+        })),
+    }
 }
 
 /// Architectures, as `sm_80, sm_90`.

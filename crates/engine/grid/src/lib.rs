@@ -61,9 +61,11 @@ pub use domain::{Domain, images::ImagesInReach};
 pub use error::{Error, ErrorKind};
 pub use grid::{
     Cells, Grid,
+    levels::{LevelSpec, MAX_LEVELS},
     parts::BrickParts,
     points::{DoublePoints, SortedPoints},
-    sweep::{MAX_POINTS, MAX_RUNS, Run, Sweep, Walked},
+    sweep::{MAX_POINTS, MAX_RUNS, Run, Walked},
+    sweep_levels::Sweep,
     wraps::Wraps,
 };
 pub use input::{

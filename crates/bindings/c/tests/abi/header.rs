@@ -38,8 +38,10 @@ fn every_header_compiles_alone_without_a_warning() {
         ("c++", "-std=c++17", "nearfield.hpp"),
         ("c++", "-std=c++20", "nearfield.hpp"),
         ("c++", "-std=c++17", "nearfield/basics.hpp"),
+        ("c++", "-std=c++17", "nearfield/lists.hpp"),
         ("c++", "-std=c++17", "nearfield/pairs.hpp"),
         ("c++", "-std=c++17", "nearfield/systems.hpp"),
+        ("c++", "-std=c++17", "nearfield/verlet.hpp"),
         ("c++", "-std=c++17", "nearfield/compact_nsearch.hpp"),
     ] {
         let suffix = if compiler == "cc" { "c" } else { "cpp" };

@@ -6,7 +6,10 @@ use nearfield::{
     systems::{Quantities, SystemPairs, SystemSearch, Systems},
 };
 use nearfield_c::*;
-use nearfield_testkit::systems::Batch;
+use nearfield_testkit::{
+    cloud::{Cloud, drift},
+    systems::Batch,
+};
 use std::{ptr, slice};
 
 const ALL: u32 = 31;
@@ -173,5 +176,60 @@ fn the_geometry_of_two_sets_is_that_of_the_engine() {
         );
         assert_eq!(nf_pairs_free(pairs), NfStatus::Ok);
         assert_eq!(nf_engine_free(engine), NfStatus::Ok);
+    }
+}
+
+#[test]
+fn lists_with_a_skin_have_the_pairs_of_an_engine_at_the_points_of_now() {
+    let mut points: Vec<[f32; 3]> = Cloud::Lattice.points(2_000, 3);
+    let mut options = options(2.0);
+    options.order = NfListOrder::Ascending as u32;
+    options.periodic = [1, 0, 1];
+    options.box_vectors = [[20.0, 0.0, 0.0], [0.0; 3], [1.0, 0.0, 20.0]];
+    let engine = engine(&options);
+    let (mut lists, mut set, mut rebuilt) = (ptr::null_mut(), 9, 9);
+    let pairs = [place(), place()];
+    let at = |points: &[[f32; 3]]| points.as_ptr().cast::<f32>();
+    // SAFETY: all arrays and places are there.
+    unsafe {
+        let refused = nf_verlet_new(&options, -1.0, &mut lists);
+        assert_eq!(refused, NfStatus::BadArgument);
+        assert_eq!(nf_verlet_new(&options, 0.5, &mut lists), NfStatus::Ok);
+        let (first, n) = (at(&points), points.len());
+        let added = nf_verlet_add_points_f32(lists, first, n, 12, &mut set);
+        assert_eq!((added, set), (NfStatus::Ok, 0));
+        let added = nf_add_points_f32(engine, first, n, 12, &mut set);
+        assert_eq!((added, set), (NfStatus::Ok, 0));
+        let early = nf_verlet_pair_geometry(lists, 0, 0, ALL, pairs[0]);
+        assert_eq!(early, NfStatus::OutOfDate);
+        for step in 0..6 {
+            drift(&mut points, 0.05, step);
+            let first = at(&points);
+            assert_eq!(nf_verlet_update_f32(lists, 0, first, n, 12), NfStatus::Ok);
+            assert_eq!(nf_update_f32(engine, 0, first, n, 12), NfStatus::Ok);
+            assert_eq!(nf_verlet_refresh(lists, &mut rebuilt), NfStatus::Ok);
+            let found = nf_verlet_pair_geometry(lists, 0, 0, ALL, pairs[0]);
+            let expected = nf_pair_geometry(engine, 0, 0, ALL, pairs[1]);
+            assert_eq!([found, expected], [NfStatus::Ok; 2]);
+            let [found, expected] = pairs.map(|pairs| {
+                let found = arrays(pairs);
+                (
+                    read(found.sources, found.pairs),
+                    read(found.images, 3 * found.pairs),
+                    read(found.displacements.cast::<u32>(), 3 * found.pairs),
+                )
+            });
+            assert!(found == expected && found.0.len() > 1_000, "step {step}");
+        }
+        let mut builds = 0;
+        assert_eq!(nf_verlet_builds(lists, &mut builds), NfStatus::Ok);
+        assert!((1..6).contains(&builds), "{builds}");
+        assert_eq!(nf_verlet_remove_set(lists, 0), NfStatus::Ok);
+    }
+    assert_eq!(nf_verlet_free(lists), NfStatus::Ok);
+    assert_eq!(nf_verlet_free(lists), NfStatus::BadHandle);
+    nf_engine_free(engine);
+    for pairs in pairs {
+        assert_eq!(nf_pairs_free(pairs), NfStatus::Ok);
     }
 }

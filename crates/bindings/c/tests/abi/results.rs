@@ -185,6 +185,64 @@ fn a_query_stays_when_the_engine_goes() {
 }
 
 #[test]
+fn some_points_and_chunks_have_the_lists_of_the_engine() {
+    let made = Made::new();
+    let wanted = expected(&made.points, 1.5);
+    let (mut query, mut lists) = (ptr::null_mut(), no_lists());
+    let some = [999u32, 0, 999];
+    let ask = |some: &[u32], query: &mut _| {
+        // SAFETY: the indices and the place are there.
+        unsafe { nf_query_points(made.engine, 0, 0, some.as_ptr(), some.len(), query) }
+    };
+    assert_eq!(ask(&[1000], &mut query), NfStatus::UnknownPoint);
+    assert_eq!(ask(&some, &mut query), NfStatus::Ok);
+    // SAFETY: a place for the structure.
+    unsafe { assert_eq!(nf_query_lists(query, &mut lists), NfStatus::Ok) };
+    let of_some = some.map(|point| wanted[point as usize].clone());
+    assert!(read(&lists) == of_some && lists.pairs > 10);
+    assert_eq!(nf_query_free(query), NfStatus::Ok);
+
+    let (mut pairs, mut chunks) = (0, ptr::null_mut());
+    // SAFETY: all zeros are null pointers and no targets.
+    let mut chunk: NfChunk = unsafe { std::mem::zeroed() };
+    let mut seen = 0;
+    // SAFETY: all places are there; chunks are read before the next call.
+    unsafe {
+        let begun = |limit, pairs, chunks| nf_chunks_new(made.engine, 0, 0, limit, pairs, chunks);
+        let null = ptr::null_mut();
+        assert_eq!(begun(20, null, &mut chunks), NfStatus::MemoryLimit);
+        assert_eq!(begun(9_000, &mut pairs, &mut chunks), NfStatus::Ok);
+        let mut next = || {
+            let status = nf_chunks_next(made.engine, chunks, &mut chunk);
+            assert_eq!(status, NfStatus::Ok);
+            chunk
+        };
+        loop {
+            let chunk = next();
+            if chunk.target_count == 0 {
+                break;
+            }
+            assert!(8 * (chunk.target_count as u64 + 1) + 4 * chunk.pairs <= 9_000);
+            let offsets = std::slice::from_raw_parts(chunk.offsets, chunk.target_count + 1);
+            for k in 0..chunk.target_count {
+                let len = (offsets[k + 1] - offsets[k]) as usize;
+                let first = chunk.indices.add(offsets[k] as usize);
+                let mut list = std::slice::from_raw_parts(first, len).to_vec();
+                list.sort_unstable();
+                assert_eq!(list, wanted[*chunk.targets.add(k) as usize]);
+            }
+            seen += chunk.pairs;
+        }
+        assert!(seen == pairs && next().target_count == 0);
+        let at = made.points.as_ptr().cast();
+        assert_eq!(nf_update_f32(made.engine, 0, at, 1000, 12), NfStatus::Ok);
+        let status = nf_chunks_next(made.engine, chunks, &mut chunk);
+        assert_eq!(status, NfStatus::OutOfDate);
+    }
+    assert_eq!(nf_chunks_free(chunks), NfStatus::Ok);
+}
+
+#[test]
 fn a_sorted_set_has_the_same_lists_under_its_new_numbers() {
     let made = Made::new();
     let mut order = vec![0u32; 1000];

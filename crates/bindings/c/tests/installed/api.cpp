@@ -4,6 +4,7 @@
 
 #include <nearfield.hpp>
 #include <nearfield/systems.hpp>
+#include <nearfield/verlet.hpp>
 
 #include <array>
 #include <atomic>
@@ -35,6 +36,26 @@ int main() {
     expect(engine.neighbors_of(lists, 555).size() == 6, "of one point");
     const nearfield::csr csr = engine.to_csr(set, set);
     expect(csr.indices.size() == lists.pairs() && csr.offsets.back() == lists.pairs(), "as CSR");
+
+    const std::vector<std::uint32_t> some = {555, 0};
+    const auto of_some = engine.query_points(set, set, some);
+    expect(of_some.size() == 2 && of_some[0].size() == 6 && of_some[1][2] == 100, "of some points");
+    std::size_t chunked = 0, chunks = 0;
+    engine.for_each_chunk(set, set, 10000, [&](const nf_chunk &chunk) {
+        chunked += chunk.pairs;
+        ++chunks;
+    });
+    expect(chunked == lists.pairs() && chunks > 2, "in chunks");
+    auto skinned = nearfield::verlet_lists::make(nearfield::options(1.0), 0.5f);
+    const auto atoms = skinned.add_points(points);
+    expect(skinned.refresh() == 1 && skinned.refresh() == 0, "lists with a skin are kept");
+    std::vector<std::array<float, 3>> moved = points;
+    moved[0][0] -= 0.125f;
+    skinned.update(atoms, moved);
+    nearfield::pairs near;
+    expect(skinned.refresh() == 0 && skinned.builds() == 1, "and serve points that have moved");
+    skinned.pair_geometry(atoms, atoms, NF_QUANTITY_TARGETS | NF_QUANTITY_DISTANCES, near);
+    expect(near.size() == lists.pairs() - 6 && near.distances<float>()[0] == 1.0f, "exactly");
 
     engine.update(set, points);
     try {

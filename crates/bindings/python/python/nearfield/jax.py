@@ -35,9 +35,20 @@ def edges(
     cell: Optional[Any] = None,
     pbc: Optional[Pbc] = None,
     batch_ptr: Optional[jax.Array] = None,
+    batch_idx: Optional[jax.Array] = None,
+    other: Optional[jax.Array] = None,
+    radii: Optional[Any] = None,
+    rule: Optional[str] = None,
+    types: Optional[Any] = None,
+    cutoffs: Optional[Any] = None,
+    exclusions: Optional[Any] = None,
+    molecules: Optional[Any] = None,
+    targets: Optional[Any] = None,
+    k: Optional[int] = None,
     half: bool = False,
     sorted: bool = False,
     strict: bool = False,
+    self_pairs: bool = False,
     threads: int = 0,
 ) -> Tuple[Tuple[jax.Array, ...], jax.Array]:
     """All pairs within a radius: a tuple with an array for every letter of quantities, in the order
@@ -49,21 +60,23 @@ def edges(
     vectors as rows, of shape (3, 3), or with batches (systems, 3, 3). pbc: whether the three axes
     repeat: True, False, or of shape (3,) or (systems, 3); needed where there is a cell. batch_ptr:
     the first point of every system and the number of points behind the last, of shape
-    (systems + 1,). half: every pair once; sorted: pairs by i, then j, then S; strict: only pairs
-    closer than the radius; see ``nearfield.edges``. threads: 0 for one per core.
+    (systems + 1,). batch_idx: the system of every point instead, of shape (n,), ascending. other:
+    positions of another set, whose points j are then. All other keywords are those of
+    ``nearfield.edges``; arrays may be results of traced functions, all else is known to Python.
+    Without ``jax_enable_x64`` JAX makes single precision of the numbers in arrays.
 
     quantities: "i", the point of every pair, and "j", its neighbour, int32 of shape (capacity,);
     "P", both, of shape (capacity, 2); "S", by how many cell vectors the neighbour is moved, int32
     of shape (capacity, 3); "D", the displacement ``positions[j] - positions[i] + S @ cell``, of
     shape (capacity, 3), and "d", its length, both of the type of the positions. Rows behind the
-    last pair have i = j = n, which ``jax.ops.segment_sum(values, i, n)`` leaves out, and 0 in "S",
-    "d" and "D".
+    last pair have i = n, which ``jax.ops.segment_sum(values, i, n)`` leaves out, j = n or the
+    number of other points, and 0 in "S", "d" and "D".
 
     If the number of pairs is larger than capacity, the arrays have the first pairs, and what is
     computed from them lacks the others: look at the number, and call again with more room.
 
-    "d" and "D" have derivatives of every order by the positions and the cell, by reverse and
-    forward mode. The derivative of "d" is 0 where two points coincide, and in rows without a pair.
+    "d" and "D" have derivatives of every order by the positions, those of the other set, and the
+    cell, by reverse and forward mode. The derivative of "d" is 0 where two points coincide, and in rows without a pair.
 
     Raises TypeError for positions of another type, and ValueError for shapes and quantities that do
     not fit. What cannot be searched, such as a coordinate that is not finite, is an error of JAX
@@ -71,28 +84,34 @@ def edges(
     """
     positions = jnp.asarray(positions)
     _check(positions, quantities, capacity)
-    to_search = {"positions": positions, "cell": cell, "pbc": pbc, "batch_ptr": batch_ptr}
-    if isinstance(radius, float):
-        # As it is: JAX would round it to single precision.
-        known = radius
-    else:
-        known, to_search["radius"] = None, radius
+    arrays = dict(
+        positions=positions, cell=cell, pbc=pbc, batch_ptr=batch_ptr, batch_idx=batch_idx,
+        other=other, radii=radii, types=types, cutoffs=cutoffs, exclusions=exclusions,
+        molecules=molecules, targets=targets,
+    )  # fmt: skip
+    if not isinstance(radius, (int, float)):
+        # Numbers of Python stay as they are: JAX would round them to single precision.
+        arrays["radius"], radius = radius, None
+    known = dict(
+        radius=radius, rule=rule, k=k, half=half, sorted=sorted, strict=strict,
+        self_pairs=self_pairs, threads=threads,
+    )  # fmt: skip
     i, j, S, pairs = jax.pure_callback(
-        _Search(known, capacity, half, sorted, strict, threads),
+        _Search(capacity, tuple(known.items())),
         (
             jax.ShapeDtypeStruct((capacity,), jnp.int32),
             jax.ShapeDtypeStruct((capacity,), jnp.int32),
             jax.ShapeDtypeStruct((capacity, 3), jnp.int32),
             jax.ShapeDtypeStruct((), jnp.int32),
         ),
-        {name: jax.lax.stop_gradient(given) for name, given in to_search.items()},
+        {name: jax.lax.stop_gradient(of) for name, of in arrays.items() if of is not None},
         vmap_method="sequential",
     )
     found = {"i": i, "j": j, "S": S}
     if "P" in quantities:
         found["P"] = jnp.stack((i, j), 1)
     if "D" in quantities or "d" in quantities:
-        found["D"] = _displacements(positions, cell, batch_ptr, i, j, S)
+        found["D"] = _displacements(positions, other, cell, batch_ptr, batch_idx, i, j, S)
     if "d" in quantities:
         found["d"] = _lengths(found["D"])
     return tuple(found[letter] for letter in quantities), pairs
@@ -117,37 +136,37 @@ class _Search:
     """The callback, which runs on the host, with arrays of the host. Equal searches are equal
     objects, so that JAX compiles a call outside of ``jit`` once."""
 
-    radius: Optional[float]
     capacity: int
-    half: bool
-    sorted: bool
-    strict: bool
-    threads: int
+    known: Tuple[Tuple[str, Any], ...]
 
-    def __call__(self, given):
+    def __call__(self, arrays):
         """i, j and S of the pairs that there is room for, and how many there are."""
-        given = {name: None if of is None else np.asarray(of) for name, of in given.items()}
-        positions, radius = given.pop("positions"), given.pop("radius", self.radius)
-        options = dict(half=self.half, sorted=self.sorted, strict=self.strict, threads=self.threads)
-        i, j, S = nearfield.edges(positions, radius, "ijS", index="int32", **given, **options)
-        n, rest = len(positions), max(self.capacity - len(i), 0)
+        given = {name: np.asarray(of) for name, of in arrays.items()}
+        positions = given.pop("positions")
+        sources = len(given.get("other", positions))
+        given = {**dict(self.known), **given}
+        i, j, S = nearfield.edges(positions, given.pop("radius"), "ijS", index="int32", **given)
+        rest = max(self.capacity - len(i), 0)
         padded = lambda of, *rest: np.concatenate((of[: self.capacity], np.full(*rest, np.int32)))
-        return padded(i, rest, n), padded(j, rest, n), padded(S, (rest, 3), 0), np.int32(len(i))
+        return (
+            padded(i, rest, len(positions)),
+            padded(j, rest, sources),
+            padded(S, (rest, 3), 0),
+            np.int32(len(i)),
+        )
 
 
-def _displacements(positions, cell, batch_ptr, i, j, S):
-    n = len(positions)
+def _displacements(positions, other, cell, batch_ptr, batch_idx, i, j, S):
     # Rows without a pair gather zeros.
-    at = lambda index: positions.at[index].get(mode="fill", fill_value=0)
-    D = at(j) - at(i)
+    at = lambda of, index: of.at[index].get(mode="fill", fill_value=0)
+    D = at(positions if other is None else jnp.asarray(other), j) - at(positions, i)
     if cell is None:
         return D
     cells = jnp.asarray(cell, positions.dtype)
-    if cells.ndim == 3:
-        systems = jnp.zeros_like(i)
-        if batch_ptr is not None:
-            systems = jnp.searchsorted(batch_ptr, i, side="right") - 1
-        cells = cells.at[systems].get(mode="fill", fill_value=0)
+    if cells.ndim == 3 and batch_idx is not None:
+        cells = at(cells, at(jnp.asarray(batch_idx), i))
+    elif cells.ndim == 3:
+        cells = at(cells, jnp.searchsorted(jnp.asarray(batch_ptr), i, side="right") - 1)
     # Not by a matrix product: it may round to TF32 or bfloat16, which shifts images.
     return D + (S.astype(positions.dtype)[:, :, None] * cells).sum(1)
 

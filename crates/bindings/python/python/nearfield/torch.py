@@ -7,19 +7,21 @@
 tensor([[-2.,  0.,  0.],
         [ 2.,  0.,  0.]])
 
-The search is one operator, ``nearfield::pairs``, which returns integers: points, neighbours and
-images. Displacements and distances are gathered from them by PyTorch itself. They can therefore be
-differentiated by positions and cells as often as needed, and ``torch.compile`` and
-``torch.export`` see one opaque operator whose number of pairs depends on the data.
+The search is one operator, ``nearfield::pairs`` or ``nearfield::padded``, which returns integers:
+points, neighbours and images. Displacements and distances are gathered from them by PyTorch itself.
+They can therefore be differentiated by positions and cells as often as needed, and
+``torch.compile`` and ``torch.export`` see one opaque operator. The number of pairs depends on the
+data; ``padded`` has fixed shapes.
 """
 
+from collections import namedtuple
 from typing import Any, Optional, Sequence, Tuple, Union
 
 import torch
 
 import nearfield
 
-__all__ = ["edges"]
+__all__ = ["Padded", "edges", "padded"]
 
 Pbc = Union[bool, Sequence[bool], torch.Tensor]
 
@@ -78,62 +80,150 @@ def edges(
     Raises TypeError for positions of another type or on another kind of device, and ValueError for
     shapes that do not fit, and for what cannot be searched, with the point or the system.
     """
-    _check(positions, quantities)
-    # Numbers of Python in double precision, because the library decides with all digits.
-    cell = _tensor(cell, torch.float64, positions.device)
-    if cell is not None and cell.device != positions.device:
-        raise ValueError(f"cell is on {cell.device}, but positions are on {positions.device}")
-    of_systems = radius if isinstance(radius, torch.Tensor) else None
-    numbers = (of_systems, cell, _tensor(pbc), batch_ptr, batch_idx, other)
-    filters = (_tensor(radii, positions.dtype), _tensor(types), _tensor(cutoffs, torch.float64))
-    i, j, S = torch.ops.nearfield.pairs(
-        positions.detach(),
-        0.0 if of_systems is not None else float(radius),
-        *(None if of is None else of.detach() for of in (*numbers, *filters)),
-        _tensor(exclusions),
-        _tensor(molecules),
-        _tensor(targets),
-        rule,
-        k,
-        half,
-        sorted,
-        strict,
-        self_pairs,
-        threads,
-    )
+    cell, given = _arguments(
+        positions, radius, quantities, "ijPSdD",
+        cell=cell, pbc=pbc, batch_ptr=batch_ptr, batch_idx=batch_idx, other=other, radii=radii,
+        types=types, cutoffs=cutoffs, exclusions=exclusions, molecules=molecules, targets=targets,
+        rule=rule, k=k, half=half, sorted=sorted, strict=strict, self_pairs=self_pairs,
+        threads=threads,
+    )  # fmt: skip
+    i, j, S = torch.ops.nearfield.pairs(*given)
     found = {"i": i, "j": j, "S": S}
     if "P" in quantities:
         found["P"] = torch.stack((i, j), 1)
     if "D" in quantities or "d" in quantities:
-        found["D"] = _displacements(positions, other, cell, batch_ptr, batch_idx, i, j, S)
+        sources = positions if other is None else other
+        found["D"] = _displacements(positions, sources, cell, batch_ptr, batch_idx, i, j, S)
     if "d" in quantities:
         found["d"] = _lengths(found["D"])
     return tuple(found[letter] for letter in quantities)
 
 
-def _check(positions, quantities):
+Padded = namedtuple("Padded", "indices counts largest images distances displacements")
+Padded.__doc__ = """Neighbours in tensors of fixed shapes, as padded() returns them.
+
+indices: row i has the neighbours of point i, then the padding, int64 of shape (n, max_neighbors).
+counts: how many of a row are neighbours, int64 of shape (n,). largest: the number of neighbours
+that a point has at most, an int64 without axes; where it is more than max_neighbors, rows lack those
+beyond. images, distances, displacements: S of shape (n, max_neighbors, 3), d of shape
+(n, max_neighbors) and D of shape (n, max_neighbors, 3), 0 in the padding; None unless asked for.
+"""
+
+
+def padded(
+    positions: torch.Tensor,
+    radius: Union[float, torch.Tensor],
+    max_neighbors: int,
+    quantities: str = "",
+    *,
+    fill: Optional[int] = None,
+    cell: Optional[Any] = None,
+    batch_ptr: Optional[torch.Tensor] = None,
+    batch_idx: Optional[torch.Tensor] = None,
+    other: Optional[torch.Tensor] = None,
+    **options: Any,
+) -> Padded:
+    """The neighbours of every point in a matrix of a fixed shape; returns a named tuple Padded.
+
+    positions, radius, cell, batch_ptr, batch_idx, other, options: as for edges(). max_neighbors:
+    the number of columns. quantities: which of "S", "d" and "D" are wanted too; derivatives are
+    those of edges(), and 0 in the padding. fill: the index in places without a neighbour, the
+    number of points that neighbours are among unless given. Neighbours of a row ascend by (j, S),
+    and with k= come nearest first. A point that has more than max_neighbors keeps the first, and
+    ``largest`` says how many there are: look at it, because what is computed from the rest lacks
+    pairs.
+
+    >>> positions = torch.tensor([[0.0, 0, 0], [0.4, 0, 0]])
+    >>> near = padded(positions, 0.5, 4, "d")
+    >>> near.indices[:, 0].tolist(), int(near.largest)
+    ([1, 0], 1)
+
+    Errors are those of edges().
+    """
+    options.setdefault("sorted", options.get("k") is None)
+    cell, given = _arguments(
+        positions, radius, quantities, "SdD",
+        cell=cell, batch_ptr=batch_ptr, batch_idx=batch_idx, other=other, **options,
+    )  # fmt: skip
+    indices, counts, largest, S = torch.ops.nearfield.padded(max_neighbors, *given)
+    there = torch.arange(max_neighbors, device=indices.device) < counts[:, None]
+    D = d = None
+    if "d" in quantities or "D" in quantities:
+        # The padding reads a row of zeros behind the others.
+        sources = positions if other is None else other
+        sources = torch.cat((sources, sources.new_zeros(1, 3)))
+        i = torch.arange(positions.shape[0], device=indices.device)[:, None].expand_as(indices)
+        flat = i.reshape(-1), indices.reshape(-1), S.reshape(-1, 3)
+        D = _displacements(positions, sources, cell, batch_ptr, batch_idx, *flat)
+        D = torch.where(there[:, :, None], D.reshape(S.shape), 0)
+    if "d" in quantities:
+        d = _lengths(D)
+    if fill is not None:
+        indices = torch.where(there, indices, fill)
+    wanted = lambda letter, of: of if letter in quantities else None
+    return Padded(indices, counts, largest, wanted("S", S), d, wanted("D", D))
+
+
+# What both operators take, with the letters of the schemas of PyTorch.
+_TENSORS = (
+    "radius_of_systems", "cell", "pbc", "batch_ptr", "batch_idx", "other", "radii", "types",
+    "cutoffs", "exclusions", "molecules", "targets",
+)  # fmt: skip
+_OTHERS = {
+    "rule": ("str?", None),
+    "k": ("int?", None),
+    "half": ("bool", False),
+    "sorted": ("bool", False),
+    "strict": ("bool", False),
+    "self_pairs": ("bool", False),
+    "threads": ("int", 0),
+}
+_SCHEMA = ", ".join(
+    ["Tensor positions", "float radius"]
+    + [f"Tensor? {name}" for name in _TENSORS]
+    + [f"{kind} {name}" for name, (kind, _) in _OTHERS.items()]
+)
+
+
+def _arguments(positions, radius, quantities, letters, **options):
+    """The cell as a tensor, and what an operator takes, in its order."""
+    _check(positions, quantities, letters)
+    unknown = options.keys() - {*_TENSORS, *_OTHERS}
+    if unknown:
+        raise TypeError(f"unexpected keyword {sorted(unknown)[0]!r}")
+    # Numbers of Python in double precision, because the library decides with all digits.
+    types = {"cell": torch.float64, "cutoffs": torch.float64, "radii": positions.dtype}
+    if isinstance(radius, torch.Tensor):
+        options["radius_of_systems"], radius = radius, 0.0
+    tensors = {}
+    for name in _TENSORS:
+        of = options.get(name)
+        if of is not None and not isinstance(of, torch.Tensor):
+            device = positions.device if name == "cell" else None
+            of = torch.as_tensor(of, dtype=types.get(name), device=device)
+        tensors[name] = of
+    cell = tensors["cell"]
+    if cell is not None and cell.device != positions.device:
+        raise ValueError(f"cell is on {cell.device}, but positions are on {positions.device}")
+    detached = [None if of is None else of.detach() for of in tensors.values()]
+    others = [options.get(name, default) for name, (_, default) in _OTHERS.items()]
+    return cell, (positions.detach(), float(radius), *detached, *others)
+
+
+def _check(positions, quantities, letters):
     if positions.dtype not in (torch.float32, torch.float64):
         raise TypeError(f"positions must be of type float32 or float64, not {positions.dtype}")
     if positions.device.type not in ("cpu", "cuda"):
         raise TypeError(f"positions must be on the CPU or a CUDA device, not on {positions.device}")
     if positions.dim() != 2 or positions.shape[1] != 3:
         raise ValueError(f"positions must be of shape (n, 3), not {tuple(positions.shape)}")
-    if len(set(quantities)) != len(quantities) or not set(quantities) <= set("ijPSdD"):
+    if len(set(quantities)) != len(quantities) or not set(quantities) <= set(letters):
         raise ValueError(
-            "quantities are some of the letters i, j, P, S, d and D, each once, "
-            f"not {quantities!r}"
+            f"quantities are some of the letters {', '.join(letters)}, each once, not {quantities!r}"
         )
 
 
-def _tensor(given, dtype=None, device=None):
-    """Tensors as they are; None for None."""
-    if given is None or isinstance(given, torch.Tensor):
-        return given
-    return torch.as_tensor(given, dtype=dtype, device=device)
-
-
-def _displacements(positions, other, cell, batch_ptr, batch_idx, i, j, S):
-    sources = positions if other is None else other
+def _displacements(positions, sources, cell, batch_ptr, batch_idx, i, j, S):
     D = sources.index_select(0, j) - positions.index_select(0, i)
     if cell is None:
         return D
@@ -143,52 +233,35 @@ def _displacements(positions, other, cell, batch_ptr, batch_idx, i, j, S):
     elif cell.dim() == 3:
         cells = cells.index_select(0, torch.searchsorted(batch_ptr.to(i), i, right=True) - 1)
     # Not by a matrix product: it may round to TF32 on a GPU, which shifts images by a thousandth.
-    return D + (S.to(positions.dtype).unsqueeze(2) * cells).sum(1)
+    # Sums over an axis of three are slower than adding columns, here and in lengths.
+    x, y, z = S.to(positions.dtype).unsqueeze(2).unbind(1)
+    a, b, c = cells.unbind(-2)
+    return D + (x * a + y * b + z * c)
 
 
 def _lengths(D):
     """Lengths, with the derivatives 0 where they are 0: those of the root are infinite there, and
     make NaN of the zeros that they are multiplied by."""
-    squares = (D * D).sum(1)
+    x, y, z = D.unbind(-1)
+    squares = x * x + y * y + z * z
     apart = squares > 0
     return torch.where(apart, torch.where(apart, squares, 1).sqrt(), 0)
 
 
-@torch.library.custom_op("nearfield::pairs", mutates_args=())
-def _pairs(
-    positions: torch.Tensor,
-    radius: float,
-    radius_of_systems: Optional[torch.Tensor],
-    cell: Optional[torch.Tensor],
-    pbc: Optional[torch.Tensor],
-    batch_ptr: Optional[torch.Tensor],
-    batch_idx: Optional[torch.Tensor],
-    other: Optional[torch.Tensor],
-    radii: Optional[torch.Tensor],
-    types: Optional[torch.Tensor],
-    cutoffs: Optional[torch.Tensor],
-    exclusions: Optional[torch.Tensor],
-    molecules: Optional[torch.Tensor],
-    targets: Optional[torch.Tensor],
-    rule: Optional[str],
-    k: Optional[int],
-    half: bool,
-    sorted: bool,
-    strict: bool,
-    self_pairs: bool,
-    threads: int,
-) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def _named(positions, radius, *given):
+    """What nearfield.edges() takes, of the arguments of an operator."""
+    options = dict(zip((*_TENSORS, *_OTHERS), given))
+    of_systems = options.pop("radius_of_systems")
+    return positions, radius if of_systems is None else of_systems, options
+
+
+@torch.library.custom_op(
+    "nearfield::pairs", mutates_args=(), schema=f"({_SCHEMA}) -> (Tensor, Tensor, Tensor)"
+)
+def _pairs(*given):
     """i, j and S of all pairs."""
-    if radius_of_systems is not None:
-        radius = radius_of_systems
-    i, j, S = nearfield.edges(
-        positions, radius, "ijS",
-        cell=cell, pbc=pbc, batch_ptr=batch_ptr, batch_idx=batch_idx, other=other, radii=radii,
-        rule=rule, types=types, cutoffs=cutoffs, exclusions=exclusions, molecules=molecules,
-        targets=targets, k=k, half=half, sorted=sorted, strict=strict, self_pairs=self_pairs,
-        threads=threads,
-    )  # fmt: skip
-    return i, j, S
+    positions, radius, options = _named(*given)
+    return nearfield.edges(positions, radius, "ijS", **options)
 
 
 @_pairs.register_fake
@@ -196,3 +269,24 @@ def _(positions, *_):
     pairs = torch.library.get_ctx().new_dynamic_size()
     i, j = (positions.new_empty(pairs, dtype=torch.int64) for _ in "ij")
     return i, j, positions.new_empty((pairs, 3), dtype=torch.int32)
+
+
+@torch.library.custom_op(
+    "nearfield::padded",
+    mutates_args=(),
+    schema=f"(int max_neighbors, {_SCHEMA}) -> (Tensor, Tensor, Tensor, Tensor)",
+)
+def _padded(max_neighbors, *given):
+    """indices, counts, largest and images."""
+    positions, radius, options = _named(*given)
+    found = nearfield.padded(positions, radius, max_neighbors, "S", **options)
+    return found.indices, found.counts, torch.tensor(found.largest), found.images
+
+
+@_padded.register_fake
+def _(max_neighbors, positions, *_):
+    n = positions.shape[0]
+    indices = positions.new_empty((n, max_neighbors), dtype=torch.int64)
+    counts = positions.new_empty(n, dtype=torch.int64)
+    largest = torch.empty((), dtype=torch.int64, device="cpu")
+    return indices, counts, largest, positions.new_empty((n, max_neighbors, 3), dtype=torch.int32)

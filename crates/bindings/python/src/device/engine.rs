@@ -11,11 +11,12 @@ use super::{
 };
 use crate::{
     call::guarded,
+    density::density_kernel,
     domain::{self, Axes},
-    engine::{density_kernel, involving, precision_of},
+    engine::involving,
     errors::raise,
     filters,
-    settings::rule_named,
+    settings::{precision_of, rule_named},
 };
 use nearfield::{
     ListKind, ListOrder, PointSetId, Precision, Reduce,
@@ -29,15 +30,15 @@ use std::{mem, sync::Arc};
 ///
 /// radius: in the unit of the coordinates. precision: "f32", or "f64" for points, and the geometry
 /// of their pairs, in float64; masses, fields and results are float32. box: three lengths, 0 where
-/// an axis is open, or three vectors that do not lean along open axes. cell, pbc: a box in the
-/// place of that, as for Engine. gpu: its number, from 0. stream: on which everything is done: 1 or
-/// None for the default stream, on which CuPy and PyTorch work unless told otherwise, or the
-/// address of a CUstream of the GPU's primary context, which must stay for as long as the engine
-/// and its arrays. half: lists hold every pair of a set once, i < j, in the list of i, and of the
-/// images of a point itself those with a lexicographically positive image vector. sorted: lists
-/// ascend, and pairs of one neighbour by their images. strict: as for Engine. rule, cutoffs, k: as
-/// for Engine, in "f32" only. subdivision: cells per radius, 1 to 8; 0 chooses. within: a box
-/// ``(low, high)`` that points are expected to stay in.
+/// an axis is open, or three vectors, as for Engine. cell, pbc: a box in the place of that. gpu:
+/// its number, from 0. stream: on which everything is done: 1 or None for the default stream, on
+/// which CuPy and PyTorch work unless told otherwise, or the address of a CUstream of the GPU's
+/// primary context, which must stay for as long as the engine and its arrays. half: lists hold
+/// every pair of a set once, i < j, in the list of i, and of the images of a point itself those
+/// with a lexicographically positive image vector. sorted: lists ascend, and pairs of one neighbour
+/// by their images. strict, cutoffs, k: as for Engine. rule: as for Engine, in "f32" only.
+/// subdivision: cells per radius, 1 to 8; 0 chooses. within: a box ``(low, high)`` that points are
+/// expected to stay in.
 ///
 /// An array is anything with ``__dlpack__`` or ``__cuda_array_interface__``, float32 unless said
 /// otherwise, contiguous and on this GPU. It is read by work that is only started: where others
@@ -189,16 +190,16 @@ impl PyDeviceEngine {
         })
     }
 
-    /// Gives every point of a set a radius of its own, as Engine.set_radii() does: an array of shape
-    /// (n,) of float32 of the host or of this GPU. One of the GPU is copied there, without waiting;
-    /// radii that cannot be used are found by finish(), which raises ValueError, and the set then
-    /// has none.
+    /// Gives every point of a set a radius of its own, as Engine.set_radii() does: an array of
+    /// shape (n,) of float32 of the host or of this GPU. One of the GPU is copied there, without
+    /// waiting; radii that cannot be used are found by finish(), which raises ValueError, and the
+    /// set then has none.
     fn set_radii(&self, py: Python<'_>, set: usize, radii: &Bound<'_, PyAny>) -> PyResult<()> {
         self.take_radii(py, set, radii)
     }
 
-    /// Gives every point of a set a type, as Engine.set_types() does: whole numbers of 32 or 64 bits
-    /// where the array is on the GPU; otherwise as set_radii().
+    /// Gives every point of a set a type, as Engine.set_types() does: whole numbers of 32 or 64
+    /// bits where the array is on the GPU; otherwise as set_radii().
     fn set_types(&self, py: Python<'_>, set: usize, types: &Bound<'_, PyAny>) -> PyResult<()> {
         self.take_types(py, set, types)
     }
@@ -279,18 +280,24 @@ impl PyDeviceEngine {
     /// Refused with cutoffs or rule; exclusions and targets do not concern positions. Lists are
     /// full, whatever the engine's are. Where finish() returns False, ask again. From the
     /// first query on positions are a set of the engine's own, which len() counts.
-    #[pyo3(signature = (positions, set=0))]
+    ///
+    /// radii: a radius for every position, an array of the host, where the rule of the engine
+    /// counts the radius of the target ("gather" and "symmetric").
+    #[pyo3(signature = (positions, set=0, *, radii=None))]
     fn query(
         &self,
         py: Python<'_>,
         positions: &Bound<'_, PyAny>,
         set: usize,
+        radii: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyDeviceNeighbors> {
         let positions = self.shared.given(positions, "positions")?;
         positions.points(self.coordinates())?;
+        let radii = radii.map(|radii| field(radii, 1, "radii", Precision::Single));
+        let radii = radii.transpose()?;
         let double = self.precision == Precision::Double;
         let arrays = self.shared.work(py, vec![positions], |state, given| {
-            state.query(&self.shared, (&given[0], double), set)
+            state.query(&self.shared, (&given[0], double), radii.as_deref(), set)
         })?;
         PyDeviceNeighbors::of(py, arrays)
     }
@@ -407,7 +414,7 @@ impl PyDeviceEngine {
     /// "max". name: what messages of the compiler call the text. out, add: as for sph_density().
     /// over_lists: whether to run over the lists that neighbors() or pair_geometry() found of the
     /// sets, instead of searching: several functions over one search. Sums may then differ in the
-    /// last bits. Refused in "f64", and with rule, cutoffs, k, exclusions, molecules or targets.
+    /// last bits.
     ///
     /// The text runs on the GPU as it is, in the context that PyTorch and CuPy use too, and nothing
     /// checks what it does there. It must read target and source only below their numbers of

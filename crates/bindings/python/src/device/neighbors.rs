@@ -9,7 +9,10 @@ use super::{
     stream::KeptStream,
 };
 use crate::{engine::involving, errors::raise};
-use nearfield::{ErrorKind, PointSetId};
+use nearfield::{
+    Error, ErrorKind, PointSetId,
+    device::{DeviceView, PositionNumber},
+};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -85,6 +88,7 @@ impl State {
         &mut self,
         shared: &Arc<SharedEngine>,
         (positions, double): (&GivenArray, bool),
+        radii: Option<&[f32]>,
         sources: usize,
     ) -> PyResult<[PyDeviceArray; 3]> {
         let s = self.set(sources)?;
@@ -94,10 +98,10 @@ impl State {
         let stream = self.engine.stream();
         let queried = if double {
             let positions = positions.lend::<f64>(stream);
-            self.engine.query(&positions.as_view(), s)
+            self.query_by(&positions.as_view(), radii, s)
         } else {
             let positions = positions.lend::<f32>(stream);
-            self.engine.query(&positions.as_view(), s)
+            self.query_by(&positions.as_view(), radii, s)
         };
         let queried = queried.map_err(raise)?;
         let number = queried.number() as usize;
@@ -105,6 +109,19 @@ impl State {
         let fate = self.new_fate();
         self.lists.push(([number, sources], fate.clone()));
         self.views_of_lists(shared, [queried, s], fate)
+    }
+
+    /// Queries positions that have these radii, if any.
+    fn query_by<T: PositionNumber>(
+        &mut self,
+        positions: &DeviceView<'_, T>,
+        radii: Option<&[f32]>,
+        sources: PointSetId,
+    ) -> Result<PointSetId, Error> {
+        match radii {
+            None => self.engine.query(positions, sources),
+            Some(radii) => self.engine.query_with_radii(positions, radii, sources),
+        }
     }
 
     /// The lists that were written for a pair of sets.

@@ -28,7 +28,15 @@ impl Walk<'_> {
     fn expected_work(&self) -> u64 {
         let targets = self.targets.points().len();
         let (mut candidates, mut sampled) = (0u64, 0u64);
+        let by_radii = self.targets.has_levels() || self.sources.has_levels();
         for slot in (0..targets).step_by((targets / SAMPLE).max(1)) {
+            if by_radii {
+                let count = |run: Run| candidates += run.slots.len() as u64;
+                let (targets, counts) = (self.targets, self.counts);
+                let counted = self.sources.for_each_run_from(targets, slot, counts, count);
+                sampled += u64::from(counted.is_ok());
+                continue;
+            }
             for (cell, _) in self.targets.cells(slot..slot + 1) {
                 let count = |run: Run| candidates += run.slots.len() as u64;
                 self.sources.for_each_run(cell, count);

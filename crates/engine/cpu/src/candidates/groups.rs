@@ -159,7 +159,7 @@ impl<'a> Walk<'a> {
         Groups {
             walk: self,
             cells: self.targets.cells(slots),
-            sweep: self.sources.sweep(),
+            sweep: self.sources.sweep_from(self.targets, self.counts),
             rest: None,
             tally: self.share.map(Tally::new),
             long: None,
@@ -243,6 +243,7 @@ impl<'a> Groups<'a> {
             return Ok(None);
         };
         let CellTargets { cell, more, slots } = self.joined(first, i64::MAX);
+        self.sweep.aim(cell, more, &slots)?;
         let (runs, itself) = match (walk.ahead, &self.tally) {
             (false, _) => (self.sweep.runs(cell, more)?, None),
             // The targets come first, and all of them survive the box test.
@@ -276,6 +277,7 @@ impl<'a> Groups<'a> {
         let Some(first) = self.next_targets() else {
             return Ok(None);
         };
+        self.sweep.aim(first.cell, first.more, &first.slots)?;
         let Some(last) = self.sweep.inside_until(first.cell)? else {
             self.rest = Some(first);
             return Ok(None);
@@ -323,7 +325,8 @@ impl<'a> Groups<'a> {
             let same_row = next.cell[1..] == found.cell[1..]
                 && apart < MAX_CELLS
                 && next.cell[0] <= last
-                && next.slots.start == found.slots.end;
+                && next.slots.start == found.slots.end
+                && !self.walk.targets.begins_level(next.slots.start);
             if !same_row || found.slots.len() + next.slots.len() > 2 * SMALL_TARGETS {
                 self.rest = Some(next);
                 break;
@@ -460,6 +463,7 @@ impl<'a> Groups<'a> {
         let Some(CellTargets { cell, slots, .. }) = self.next_targets() else {
             return Ok(None);
         };
+        self.sweep.aim(cell, 0, &slots)?;
         let mut collecting = Collecting::new(cell, slots.start);
         let images = walk.collect_pieces(&mut collecting, &mut self.sweep, &mut scratch.pieces)?;
         let whole = collecting.walked.is_all();

@@ -56,6 +56,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) ranked: bool,
     /// Radii of single points.
     pub(crate) radii: Radii<'a>,
+    /// Whether the radii of targets and those of sources count.
+    pub(crate) counts: [bool; 2],
     /// Only the targets themselves and the points after them are candidates, around the box where
     /// the domain is periodic, so that every pair of a set is met once. The targets then come
     /// first. Of a share, in an open domain, points before a target are candidates too where no
@@ -144,6 +146,7 @@ impl<'a> Walk<'a> {
         let points = [sets.targets, sets.sources].map(Grid::given);
         sets.filter
             .check(points, sets.sources.lattice().radius(), kind, sets.same_set)?;
+        sets.ready()?;
         let rule = sets.radii.rule();
         if kind == ListKind::Half && sets.same_set && !rule.is_symmetric() {
             return Err(ErrorKind::HalfRule { rule }.into());
@@ -155,6 +158,7 @@ impl<'a> Walk<'a> {
             tag,
             ranked: kind == ListKind::Half && sets.same_set && sets.filter.is_none(),
             radii: sets.radii.into(),
+            counts: sets.counts(),
             ahead: false,
             images: !sets.filter.is_none(),
             proxies: false,

@@ -112,10 +112,15 @@ impl CutoffTable {
         self.largest
     }
 
-    /// What squared distances are compared with in single precision, a row for each type; −1 for
-    /// never.
-    pub fn squares(&self) -> &[f32] {
-        &self.squared_f32
+    /// What squared distances are compared with, exact in either precision, a row for each type; −1
+    /// for never.
+    pub fn squares(&self) -> &[f64] {
+        &self.squared
+    }
+
+    /// That of the search.
+    pub fn precision(&self) -> Precision {
+        self.precision
     }
 
     /// Squared cut-offs of a type with every type, in single precision.

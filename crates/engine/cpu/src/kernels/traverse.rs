@@ -126,7 +126,9 @@ fn symmetric_task(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
     let uniform =
         walk.double().is_some() || walk.radii.sources.is_none() && walk.radii.targets.is_none();
     let whole = open || walk.share.is_none();
-    let symmetric = uniform || open && walk.radii.are_symmetric();
+    // Sorted by their radii, points of different levels have no order that both sides know.
+    let in_cells = !walk.sources.has_levels();
+    let symmetric = uniform || open && in_cells && walk.radii.are_symmetric();
     if symmetric && walk.same_set && whole && !walk.may_be_long() {
         return symmetric::task_size(walk);
     }

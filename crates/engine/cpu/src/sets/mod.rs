@@ -14,6 +14,7 @@
 //! **Invariant:** a [`PairOfSets`] that passed [`PairOfSets::check`] has both sets in one
 //! precision, and says "same set" of one grid only.
 
+pub(crate) mod levels;
 pub(crate) mod pairs;
 pub(crate) mod radii;
 pub(crate) mod rule;
@@ -68,6 +69,25 @@ impl PairOfSets<'_> {
             return refuse("a share of the targets is searched without filters");
         }
         Ok(())
+    }
+
+    /// Whether the radii of targets and those of sources count.
+    pub(crate) fn counts(&self) -> [bool; 2] {
+        let rule = self.radii.rule();
+        [rule.needs_targets(), rule.needs_sources()]
+    }
+
+    /// Makes the rows of cells that are in reach, where points were
+    /// [sorted by their radii](crate::CpuBackend::sort_by_radii).
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`], and [`ErrorKind::Sets`] for a share of them.
+    pub(crate) fn ready(&self) -> Result<(), Error> {
+        if self.share.is_some() && (self.targets.has_levels() || self.sources.has_levels()) {
+            let reason = "a share of points that were sorted by their radii is not searched";
+            return Err(ErrorKind::Sets { reason }.into());
+        }
+        Ok(self.sources.ready_for(self.targets, self.counts())?)
     }
 
     /// Whether it is known without a search that no target has a neighbour: a set is empty, or in

@@ -1,9 +1,9 @@
 //! Radii of single points, checked, squared and sorted for the loops.
 //!
-//! The cells are those of the largest radius, so every pair that any rule lets in is a candidate
-//! anyway. Squares are kept in the order of the sorted points and padded as their coordinates are,
-//! so the loops load them by the vector. One radius much larger than the others makes all searches
-//! slow, because it sets the size of the cells.
+//! Cells and rows are made so that every pair that any rule lets in is a candidate anyway. Squares
+//! are kept in the order of the sorted points and padded as their coordinates are, so the loops
+//! load them by the vector. Where one radius is much larger than the others, points are sorted by
+//! their radii first ([`CpuBackend::sort_by_radii`]).
 //!
 //! # In the loops
 //!

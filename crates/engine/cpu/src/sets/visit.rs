@@ -26,7 +26,7 @@ use crate::{
         visit::Target,
     },
 };
-use nearfield_grid::{DoublePoints, memory::Shortage};
+use nearfield_grid::{DoublePoints, Run, memory::Shortage};
 use nearfield_pairs::Pair;
 
 impl PairOfSets<'_> {
@@ -48,11 +48,11 @@ impl PairOfSets<'_> {
         slot: usize,
         mut visit: impl FnMut(u32, Image, Pair),
     ) -> Result<(), Error> {
+        self.ready()?;
         if self.filter.is_none() {
-            self.visit_all(slot, |source, image, pair, _| visit(source, image, pair));
-            Ok(())
+            self.visit_all(slot, |source, image, pair, _| visit(source, image, pair))
         } else {
-            Ok(self.visit_kept(slot, &mut visit)?)
+            self.visit_kept(slot, &mut visit)
         }
     }
 
@@ -63,7 +63,7 @@ impl PairOfSets<'_> {
         &self,
         slot: usize,
         visit: &mut dyn FnMut(u32, Image, Pair),
-    ) -> Result<(), Shortage> {
+    ) -> Result<(), Error> {
         let target = Target::new(
             &self.filter,
             slot,
@@ -89,27 +89,32 @@ impl PairOfSets<'_> {
                     failed = nearest.add(k.get() as usize, near).err();
                 }
             }
-        });
+        })?;
         if let (Some(k), None) = (self.filter.nearest, failed) {
             for near in nearest.selected(k.get() as usize) {
                 visit(near.index, near.image, near.pair);
             }
         }
-        failed.map_or(Ok(()), Err)
+        failed.map_or(Ok(()), |shortage: Shortage| Err(shortage.into()))
     }
 
     /// Visits all neighbours within the radius, with d² in the precision of the search.
     #[inline(always)]
-    fn visit_all(&self, slot: usize, visit: impl FnMut(u32, Image, Pair, f64)) {
+    fn visit_all(
+        &self,
+        slot: usize,
+        visit: impl FnMut(u32, Image, Pair, f64),
+    ) -> Result<(), Error> {
         if let (Some(targets), Some(sources)) = (
             self.targets.points().double(),
             self.sources.points().double(),
         ) {
             self.visit_double(slot, targets, sources, visit);
+            Ok(())
         } else if self.radii.rule().needs_sources() {
-            self.visit_single::<RADII>(slot, visit);
+            self.visit_single::<RADII>(slot, visit)
         } else {
-            self.visit_single::<0>(slot, visit);
+            self.visit_single::<0>(slot, visit)
         }
     }
 
@@ -119,7 +124,7 @@ impl PairOfSets<'_> {
         &self,
         slot: usize,
         mut visit: impl FnMut(u32, Image, Pair, f64),
-    ) {
+    ) -> Result<(), Error> {
         let (targets, sources) = (self.targets.points(), self.sources.points());
         let lattice = self.sources.lattice();
         let radii = Radii::from(self.radii);
@@ -127,7 +132,7 @@ impl PairOfSets<'_> {
         let target_r2 = radii.of_target(slot, lattice.radius().squared());
         let position = targets.position(slot);
         let wraps = targets.wraps(slot);
-        self.sources.for_each_run(lattice.cell(position), |run| {
+        let visit_run = |run: Run| {
             for source in run.slots.clone() {
                 let other = sources.wraps(source);
                 let image = image_of(run.image, wraps, other);
@@ -146,7 +151,10 @@ impl PairOfSets<'_> {
                     visit(sources.index()[source], image, Pair { d, d2 }, d2.into());
                 }
             }
-        });
+        };
+        let counts = self.counts();
+        let visited = (self.sources).for_each_run_from(self.targets, slot, counts, visit_run);
+        Ok(visited?)
     }
 
     /// Visits in double precision.

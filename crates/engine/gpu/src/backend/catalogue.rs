@@ -175,33 +175,58 @@ fn double_programs(works: &[Work]) -> Vec<Program> {
     programs
 }
 
-/// Pair kernels over stored lists, for every way to find images, by threads and by warps.
-fn listed_programs(force: &impl PairKernel) -> impl Iterator<Item = Program> {
+/// Pair kernels over stored lists, for every way to find images, by threads and by warps; some of
+/// them in double precision, and with filters. These change the text of the loop but not how it is
+/// shared by threads, so one program of each will do.
+fn listed_programs(force: &impl PairKernel) -> Vec<Program> {
+    let none = Filtering::default();
+    let all = Filtering {
+        named: true,
+        radii: true,
+        nearest: true,
+    };
+    let in_double = Filtering {
+        radii: false,
+        ..all
+    };
     let ways = [
-        Candidates::ListedOpen,
-        Candidates::ListedNearest,
-        Candidates::ListedTilted,
-        Candidates::ListedImages,
+        (Candidates::ListedOpen, false, none),
+        (Candidates::ListedNearest, false, none),
+        (Candidates::ListedTilted, false, none),
+        (Candidates::ListedImages, false, none),
+        (Candidates::ListedImages, false, all),
+        (Candidates::ListedOpen, true, none),
+        (Candidates::ListedNearest, true, none),
+        (Candidates::ListedImages, true, in_double),
     ];
-    let work = of_kernel(force);
-    let each = ways
-        .into_iter()
-        .filter_map(move |way| Some((way, work.clone()?)));
-    each.flat_map(|(candidates, work)| {
-        [false, true].map(|by_warps| {
-            let traversal = Traversal {
-                strategy: Strategy::Flat,
-                work: work.clone(),
-                candidates,
-                subdivision: 1,
-                half: false,
-                double: false,
-                by_warps,
-                filtering: Filtering::default(),
-            };
-            traversal.program()
-        })
+    let Some(work) = of_kernel(force) else {
+        return Vec::new();
+    };
+    let program = |(candidates, double, filtering), by_warps| {
+        let traversal = Traversal {
+            strategy: Strategy::Flat,
+            work: work.clone(),
+            candidates,
+            subdivision: 1,
+            half: false,
+            double,
+            by_warps,
+            filtering,
+        };
+        traversal.program()
+    };
+    let each = ways.into_iter().enumerate();
+    each.flat_map(|(number, way)| {
+        // Those that add nothing but a precision or filters differ in no loop.
+        let both = if number < 4 {
+            &[false, true][..]
+        } else {
+            &[false]
+        };
+        both.iter().map(move |&by_warps| (way, by_warps))
     })
+    .map(|(way, by_warps)| program(way, by_warps))
+    .collect()
 }
 
 /// Those of lists with the geometry of their pairs: from masks, by warps, and cell by cell.
@@ -227,7 +252,9 @@ fn geometry_programs() -> Vec<Program> {
 }
 
 /// Those that leave out pairs within the radius, one for each way that kernels differ: a job by
-/// threads or by warps, in each kind of table, by data of points or by radii.
+/// threads or by warps, in each kind of table, by data of points or by radii. In double precision
+/// all jobs are filtered in one place, so a few programs have every text: one that collects bits,
+/// one that writes pairs, and one that sums.
 fn filter_programs() -> impl Iterator<Item = Program> {
     let named = Filtering {
         named: true,
@@ -252,20 +279,30 @@ fn filter_programs() -> impl Iterator<Item = Program> {
         (Work::Geometry(full), Candidates::Periodic, false, radii),
         (Work::Geometry(full), Candidates::Open, true, named),
         (kernel.clone(), Candidates::Open, false, radii),
-        (kernel, Candidates::Periodic, true, named),
+        (kernel.clone(), Candidates::Periodic, true, named),
         (Work::Geometry(full), Candidates::Periodic, false, nearest),
         (Work::Count, Candidates::Open, true, nearest),
     ];
-    kinds
-        .into_iter()
-        .map(|(work, candidates, by_warps, filtering)| {
+    let both = Filtering {
+        nearest: true,
+        ..named
+    };
+    let in_double = [
+        (Work::Lists(full), Candidates::Periodic, false, named),
+        (Work::Geometry(full), Candidates::Open, true, nearest),
+        (kernel, Candidates::Tilted, false, both),
+    ];
+    let kinds = kinds.map(|kind| (kind, false));
+    (kinds.into_iter())
+        .chain(in_double.map(|kind| (kind, true)))
+        .map(|((work, candidates, by_warps, filtering), double)| {
             let traversal = Traversal {
                 strategy: Strategy::Flat,
                 half: is_half(&work),
                 work,
                 candidates,
                 subdivision: 1,
-                double: false,
+                double,
                 by_warps,
                 filtering,
             };

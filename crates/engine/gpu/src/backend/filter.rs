@@ -14,6 +14,13 @@
 //! Radii of single points are at most the lattice's. The walk around a target is cut to what this
 //! very target reaches, or, where radii of sources count, to the largest of these.
 //!
+//! # Double precision
+//!
+//! Cut-offs are compared in the precision of the positions, so the table is copied in it, and a
+//! table in another one is refused. Types, exclusions and chosen targets are the same numbers in
+//! either; a share also has the positions of its targets as given. Radii of single points are in
+//! `f32` alone.
+//!
 //! # Invariant
 //!
 //! Data have one value per point, which is checked when they are taken; types are compared with
@@ -21,17 +28,18 @@
 //! are only compared, never looked up; the caller guarantees that they ascend.
 
 use super::{
-    given_data::RefusedData, gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints,
+    gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints, refused::RefusedData,
     share::DeviceShare,
 };
 use crate::{
     constants::READ_AHEAD,
-    error::{Error, ErrorKind, fits},
+    error::{Error, ErrorKind, fits, reserved},
     launch::{Filters, Nearest},
     memory::{Buffer, kept_buffers},
     traversal::Filtering,
 };
 use cudarc::driver::DeviceRepr;
+use nearfield_grid::Precision;
 
 /// Values with a number that tells them from those there were before.
 #[derive(Debug, Clone, Copy)]
@@ -245,8 +253,10 @@ impl Default for DevicePointData {
 /// Squared cut-offs of pairs of types on the device.
 #[derive(Debug)]
 pub struct DeviceCutoffs {
+    /// In double precision two words a number.
     squares: Buffer<f32>,
     types: u32,
+    precision: Precision,
     stamp: u64,
 }
 
@@ -255,6 +265,7 @@ impl Default for DeviceCutoffs {
         Self {
             squares: Buffer::new("cut-offs of types"),
             types: 0,
+            precision: Precision::Single,
             stamp: 0,
         }
     }
@@ -316,6 +327,7 @@ pub(super) type FilterOrigin = [u64; 7];
 
 impl GpuBackend {
     /// Copies the squared cut-offs of every pair of types, a row for each of them; −1 for never.
+    /// They are numbers of this precision.
     ///
     /// # Errors
     /// [`ErrorKind::FieldLength`] for a table that is not square, [`ErrorKind::OutOfMemory`] and
@@ -323,19 +335,29 @@ impl GpuBackend {
     pub fn take_cutoffs(
         &self,
         cutoffs: &mut DeviceCutoffs,
-        table: Stamped<&[f32]>,
+        table: Stamped<&[f64]>,
         types: usize,
+        precision: Precision,
     ) -> Result<(), Error> {
-        fits(
-            "cut-offs of types",
-            table.values.len(),
-            types.saturating_mul(types),
-        )?;
+        const WHAT: &str = "cut-offs of types";
+        let values = table.values;
+        fits(WHAT, values.len(), types.saturating_mul(types))?;
         if cutoffs.stamp == table.stamp {
             return Ok(());
         }
         cutoffs.stamp = 0;
-        cutoffs.squares.upload(&self.stream, table.values)?;
+        match precision {
+            Precision::Single => {
+                let mut rounded = reserved(values.len(), WHAT)?;
+                rounded.extend(values.iter().map(|&square| square as f32));
+                cutoffs.squares.upload(&self.stream, &rounded)?;
+            }
+            Precision::Double => {
+                let words: &[f32] = bytemuck::cast_slice(values);
+                cutoffs.squares.upload(&self.stream, words)?;
+            }
+        }
+        cutoffs.precision = precision;
         (cutoffs.types, cutoffs.stamp) = (types as u32, table.stamp);
         Ok(())
     }
@@ -544,7 +566,8 @@ impl DeviceFilter<'_> {
         };
         let typed = self.cutoffs.is_none_or(|cutoffs| {
             let bounds = [of_targets, of_sources].map(|data| data.types_bound <= cutoffs.types);
-            of_targets.types.is_of(targets)
+            cutoffs.precision == sources.precision()
+                && of_targets.types.is_of(targets)
                 && of_sources.types.is_arranged(sources)
                 && bounds == [true; 2]
         });

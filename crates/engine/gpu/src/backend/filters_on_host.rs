@@ -1,42 +1,51 @@
 //! The walks of programs with filters: compared with the oracle's lists, from which the same pairs
-//! are left out, on all conformance cases. Radii of single points are those of the cases that have
-//! them; types, exclusions and molecules are drawn.
+//! are left out, on all conformance cases, in either precision. Radii of single points are those of
+//! the cases that have them; types, exclusions and molecules are drawn. Squares that are equal in
+//! `f32` and differ in `f64` are among the cases, so the nearest would be others if a kernel
+//! rounded before it compares.
 
-use super::on_host::{ListMethod, PathCounts, check_geometry, compiled, lists, neighbors, walks};
+use super::on_host::{
+    ListMethod, PathCounts, check_geometry, compiled, is_double, lists, neighbors, walks,
+};
 use crate::{
     constants,
     launch::{Filters, KernelLattice, Nearest, PairArrays},
 };
+use nearfield_grid::Positions;
 use nearfield_testkit::{
     conformance::{Case, Level, Runner},
-    oracle,
+    oracle::{self, Real},
     random::Random,
 };
 use std::{cell::RefCell, collections::HashSet};
 
 /// Random filters of a case, for kernels and for the oracle.
-struct Drawn {
+pub(super) struct Drawn<T> {
     /// A row for each type; empty for none.
-    cutoffs: Vec<f32>,
+    cutoffs: Vec<T>,
     types: u32,
     of_points: [Vec<u32>; 2],
     molecules: Vec<u32>,
     starts: Vec<u64>,
     excluded: Vec<u32>,
-    oracle: oracle::Filters<f32>,
+    pub(super) oracle: oracle::Filters<T>,
 }
 
 /// Cut-offs of three types, for the points of a case.
-fn draw_types(case: &Case, random: &mut Random, drawn: &mut Drawn) {
+fn draw_types<T: Real>(case: &Case<T>, random: &mut Random, drawn: &mut Drawn<T>) {
     const TYPES: usize = 3;
-    let mut rows = vec![vec![0.0; TYPES]; TYPES];
+    let mut rows = vec![vec![T::default(); TYPES]; TYPES];
     for a in 0..TYPES {
         for b in 0..=a {
             let share = [0.0, 0.5, 0.75, 1.0][random.below(4) as usize];
-            (rows[a][b], rows[b][a]) = (share * case.radius, share * case.radius);
+            let cutoff = T::round(share) * case.radius;
+            (rows[a][b], rows[b][a]) = (cutoff, cutoff);
         }
     }
-    let squared = |&r: &f32| if r == 0.0 { -1.0 } else { r * r };
+    let squared = |&r: &T| match r == T::default() {
+        true => T::round(-1.0),
+        false => r * r,
+    };
     drawn.cutoffs = rows.iter().flatten().map(squared).collect();
     let mut draw = |points: usize| -> Vec<u32> {
         (0..points)
@@ -56,7 +65,7 @@ fn draw_types(case: &Case, random: &mut Random, drawn: &mut Drawn) {
 }
 
 /// Exclusions of points of one set with some of their neighbours and of others.
-fn draw_lists(lists: &[Vec<oracle::Neighbor>], random: &mut Random, drawn: &mut Drawn) {
+fn draw_lists<T>(lists: &[Vec<oracle::Neighbor>], random: &mut Random, drawn: &mut Drawn<T>) {
     let points = lists.len() as u64;
     let mut pairs = HashSet::new();
     for (target, list) in lists.iter().enumerate() {
@@ -76,7 +85,7 @@ fn draw_lists(lists: &[Vec<oracle::Neighbor>], random: &mut Random, drawn: &mut 
 }
 
 /// Molecules of some points each.
-fn draw_molecules(points: usize, random: &mut Random, drawn: &mut Drawn) {
+fn draw_molecules<T>(points: usize, random: &mut Random, drawn: &mut Drawn<T>) {
     let some = 1 + points as u64 / 4;
     drawn.molecules = (0..points).map(|_| random.below(some) as u32).collect();
     let of = &drawn.molecules;
@@ -88,9 +97,13 @@ fn draw_molecules(points: usize, random: &mut Random, drawn: &mut Drawn) {
     drawn.oracle.excluded = together.collect();
 }
 
-impl Drawn {
+impl<T: Real> Drawn<T> {
     /// By number: types, exclusions or molecules, or types and one of these.
-    fn new(case: &Case, lists: &[Vec<oracle::Neighbor>], random: &mut Random) -> Self {
+    pub(super) fn new(
+        case: &Case<T>,
+        lists: &[Vec<oracle::Neighbor>],
+        random: &mut Random,
+    ) -> Self {
         let mut drawn = Self {
             cutoffs: Vec::new(),
             types: 0,
@@ -115,11 +128,35 @@ impl Drawn {
     }
 }
 
-impl Drawn {
+impl<T: Real> Drawn<T> {
+    /// The filters as kernels take them, but for radii of single points, for sources that are
+    /// sorted in this order. `held` has the values of these sources, so it is to outlive the
+    /// filters.
+    pub(super) fn layout(
+        &self,
+        order: &[[f32; 4]],
+        nearest: &[Nearest],
+        held: &mut [Vec<u32>; 2],
+    ) -> Filters {
+        *held = [&self.of_points[1], &self.molecules].map(|values| sorted(values, order));
+        Filters {
+            cutoffs: address(&self.cutoffs),
+            types: self.types,
+            target_types: address(&self.of_points[0]),
+            source_types: address(&held[0]),
+            target_molecules: address(&self.molecules),
+            source_molecules: address(&held[1]),
+            excluded_starts: address(&self.starts),
+            excluded: address(&self.excluded),
+            nearest: address(nearest),
+            ..Filters::default()
+        }
+    }
+
     /// The k nearest of full lists, for most cases, and the last of every target.
-    fn nearest(
+    pub(super) fn nearest(
         &mut self,
-        case: &Case,
+        case: &Case<T>,
         lists: Vec<Vec<oracle::Neighbor>>,
         random: &mut Random,
     ) -> (Vec<Vec<oracle::Neighbor>>, Vec<Nearest>) {
@@ -139,13 +176,15 @@ impl Drawn {
             list.sort_unstable_by_key(|near| (near.index, near.image));
             let Some(last) = last else {
                 return Nearest {
-                    squared: f32::INFINITY,
+                    squared: f64::INFINITY,
                     ..Nearest::default()
                 };
             };
             let (from, to) = (case.targets()[target], case.sources()[last.index as usize]);
             Nearest {
-                squared: case.problem().distance_squared(from, to, last.image),
+                squared: (case.problem())
+                    .distance_squared(from, to, last.image)
+                    .to_f64(),
                 index: last.index,
                 image: last.image.map(|boxes| boxes as i32),
             }
@@ -156,16 +195,16 @@ impl Drawn {
 }
 
 /// Values of the sources in sorted order, and two more.
-fn sorted<T: Copy + Default>(values: &[T], order: &[[f32; 4]]) -> Vec<T> {
+fn sorted<V: Copy + Default>(values: &[V], order: &[[f32; 4]]) -> Vec<V> {
     if values.is_empty() {
         return Vec::new();
     }
     let of = order.iter().map(|at| values[at[3].to_bits() as usize]);
-    of.chain([T::default(); 2]).collect()
+    of.chain([V::default(); 2]).collect()
 }
 
 /// The address of the first value; 0 for none.
-fn address<T>(values: &[T]) -> u64 {
+fn address<V>(values: &[V]) -> u64 {
     if values.is_empty() {
         return 0;
     }
@@ -174,12 +213,28 @@ fn address<T>(values: &[T]) -> u64 {
 
 #[test]
 fn walks_with_filters_find_the_pairs_that_are_left() {
-    let all = constants::NAMED + constants::RADII + constants::NEAREST;
-    let macros = format!("-DNF_FILTERS={all}");
-    let Some(walks) = compiled("walk.cpp", &KernelLattice::HEADERS, &[&macros]) else {
+    check_filtered_walks(Runner::new(Level::Quick), constants::RADII);
+}
+
+/// Radii of single points are in `f32` alone.
+#[test]
+fn walks_with_filters_in_double_find_the_pairs_that_are_left() {
+    check_filtered_walks(Runner::in_double(Level::Quick), 0);
+}
+
+fn check_filtered_walks<T: Real>(runner: Runner<T>, radii: u32)
+where
+    for<'a> Positions<'a>: From<&'a [[T; 3]]>,
+{
+    let all = constants::NAMED + constants::NEAREST + radii;
+    let macros = [
+        format!("-DNF_FILTERS={all}"),
+        format!("-DNF_DOUBLE={}", u32::from(is_double::<T>())),
+    ];
+    let macros = macros.each_ref().map(String::as_str);
+    let Some(walks) = compiled("walk.cpp", &KernelLattice::HEADERS, &macros) else {
         return;
     };
-    let runner = Runner::new(Level::Quick).keep(|case| !case.is_slanted());
     let (mut taken, mut random) = (PathCounts::default(), Random::new(31));
     let mut pairs = [0, 0];
     let methods = [ListMethod::Walks, ListMethod::Masks, ListMethod::Rows];
@@ -196,16 +251,15 @@ fn walks_with_filters_find_the_pairs_that_are_left() {
         let radii = problem.radii;
         let all_alike = vec![case.radius; case.targets().len()];
         let means = methods[random.below(3) as usize];
-        let kept = RefCell::new((Vec::new(), Vec::new(), Vec::new()));
+        let kept = RefCell::new(([Vec::new(), Vec::new()], Vec::new()));
         let filters = |order: &[[f32; 4]]| {
             let mut kept = kept.borrow_mut();
-            kept.0 = sorted(&drawn.of_points[1], order);
-            kept.1 = sorted(&drawn.molecules, order);
+            let others = drawn.layout(order, &nearest, &mut kept.0);
             let scattered = match radii.rule {
                 oracle::RadiusRule::Scatter | oracle::RadiusRule::Symmetric => radii.sources,
                 _ => &[],
             };
-            kept.2 = sorted(scattered, order);
+            kept.1 = sorted(scattered, order);
             let gathered = match radii.rule {
                 oracle::RadiusRule::Gather | oracle::RadiusRule::Symmetric => radii.targets,
                 oracle::RadiusRule::Scatter => &[],
@@ -213,19 +267,10 @@ fn walks_with_filters_find_the_pairs_that_are_left() {
                 oracle::RadiusRule::Uniform => &all_alike,
             };
             Filters {
-                cutoffs: address(&drawn.cutoffs),
-                types: drawn.types,
-                target_types: address(&drawn.of_points[0]),
-                source_types: address(&kept.0),
-                target_molecules: address(&drawn.molecules),
-                source_molecules: address(&kept.1),
-                excluded_starts: address(&drawn.starts),
-                excluded: address(&drawn.excluded),
                 target_radii: address(gathered),
-                source_radii: address(&kept.2),
-                nearest: address(&nearest),
-                largest_source: scattered.iter().copied().fold(0.0, f32::max),
-                ..Filters::default()
+                source_radii: address(&kept.1),
+                largest_source: scattered.iter().fold(0.0, |most, r| r.to_f64().max(most)) as f32,
+                ..others
             }
         };
         let found = lists(&walks, case, subdivision, means, &filters, &mut taken);
@@ -251,7 +296,12 @@ type OrderByDistance =
 
 #[test]
 fn lists_come_nearest_first_and_tell_the_last_pair_that_is_kept() {
-    let Some(walks) = walks::<f32>() else { return };
+    check_order_by_distance::<f32>();
+    check_order_by_distance::<f64>();
+}
+
+fn check_order_by_distance<T: Real>() {
+    let Some(walks) = walks::<T>() else { return };
     let mut random = Random::new(12);
     for length in [0usize, 1, 2, 17, 40, 256, 300, 1000] {
         for by_block in [0, 1] {
@@ -260,17 +310,17 @@ fn lists_come_nearest_first_and_tell_the_last_pair_that_is_kept() {
             }
             let mut draw = |most| random.below(most) as u32;
             // Many are as far away as others, some the same source in another image.
-            let pairs: Vec<(f32, u32, [i32; 3])> = (0..length)
+            let pairs: Vec<(T, u32, [i32; 3])> = (0..length)
                 .map(|_| {
                     (
-                        0.25 * draw(7) as f32,
+                        T::round(0.1 * f64::from(draw(7))),
                         draw(20),
                         [0; 3].map(|_: i32| draw(4) as i32),
                     )
                 })
                 .collect();
             let mut entries: Vec<u32> = pairs.iter().map(|pair| pair.1).collect();
-            let mut squares: Vec<f32> = pairs.iter().map(|pair| pair.0).collect();
+            let mut squares: Vec<T> = pairs.iter().map(|pair| pair.0).collect();
             let mut images: Vec<[i32; 3]> = pairs.iter().map(|pair| pair.2).collect();
             let arrays = PairArrays {
                 images: images.as_mut_ptr() as u64,
@@ -292,10 +342,10 @@ fn lists_come_nearest_first_and_tell_the_last_pair_that_is_kept() {
                 .map(|((d2, index), image)| (*d2, *index, *image))
                 .collect();
             assert_eq!(found, expected, "{length} entries");
-            let nth = expected.get(k as usize - 1).map(|pair| pair.0);
+            let nth = expected.get(k as usize - 1).map(|pair| pair.0.to_f64());
             assert_eq!(
                 last.squared,
-                nth.unwrap_or(f32::INFINITY),
+                nth.unwrap_or(f64::INFINITY),
                 "{length} entries"
             );
         }

@@ -11,12 +11,12 @@
 use super::{
     filter::{DevicePointData, PerPoint},
     gpu::GpuBackend,
+    refused::{RefusedPointData, RefusedValues, WORDS},
 };
 use crate::{
     error::{Error, ErrorKind, fits},
     handles::{DeviceValue, DeviceView},
     launch::TakenValues,
-    memory::{Buffer, HostCopy},
 };
 use std::ops::RangeInclusive;
 
@@ -43,66 +43,9 @@ impl PointNumber for i64 {
     const LARGEST: u32 = u32::MAX;
 }
 
-/// Values of points that were refused: the first, and how many there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RefusedValues {
-    /// The caller's index of the first.
-    pub first: u32,
-    /// Its value, bit for bit; `u32::MAX` for whole numbers that do not fit.
-    pub bits: u32,
-    /// How many.
-    pub count: u64,
-    /// Number of points.
-    pub points: usize,
-}
-
-/// What was refused since the host last asked, by kind of data.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RefusedPointData {
-    /// Radii that are out of range.
-    pub radii: Option<RefusedValues>,
-    /// Types that there are not.
-    pub types: Option<RefusedValues>,
-    /// Molecules that have no number of 32 bits.
-    pub molecules: Option<RefusedValues>,
-}
-
-/// The notes on the device, two words for each of radii, types and molecules.
-#[derive(Debug)]
-pub(super) struct RefusedData {
-    words: Buffer<u64>,
-    answer: Option<HostCopy<u64>>,
-    /// Values were taken that the host has not asked about.
-    unlooked: bool,
-}
-
-const WORDS: usize = 6;
-
-impl Default for RefusedData {
-    fn default() -> Self {
-        Self {
-            words: Buffer::new("notes on data of points"),
-            answer: None,
-            unlooked: false,
-        }
-    }
-}
-
-impl RefusedData {
-    /// Bytes held on the device.
-    pub(super) fn bytes(&self) -> usize {
-        self.words.bytes()
-    }
-
-    /// The address of the words of a kind of data, which will be written to.
-    fn words_of(&mut self, backend: &GpuBackend, kind: usize) -> Result<u64, Error> {
-        self.words.reserve_zeroed(&backend.stream, WORDS)?;
-        self.unlooked = true;
-        Ok(self.words.address() + (2 * kind * size_of::<u64>()) as u64)
-    }
-}
-
-/// Receives the caller's array: `take` starts the kernel.
+/// Receives the caller's array, of so many points, with this stamp and the address of the note on
+/// what is refused: `take` starts the kernel, which reads the array and writes the values. They are
+/// forgotten if the array is refused after they were touched.
 fn received<T, G: DeviceValue>(
     backend: &GpuBackend,
     values: &mut PerPoint<T>,
@@ -298,7 +241,9 @@ mod tests {
 
     #[test]
     fn values_that_cannot_be_read_are_replaced_counted_and_the_first_of_them_is_named() {
-        let Some(library) = kernels() else { return };
+        let Some(library) = kernels::<f32>(0) else {
+            return;
+        };
         let library = library.lock().unwrap_or_else(PoisonError::into_inner);
         let mut random = Random::new(7);
         let odd = [f32::NAN, -0.5, 0.0, 2.5, f32::INFINITY];
@@ -334,7 +279,9 @@ mod tests {
 
     #[test]
     fn whole_numbers_of_either_width_are_those_of_the_caller_or_refused() {
-        let Some(library) = kernels() else { return };
+        let Some(library) = kernels::<f32>(0) else {
+            return;
+        };
         let library = library.lock().unwrap_or_else(PoisonError::into_inner);
         let run = |from: *const u32, wide: u32, count: usize, most: u32| {
             let (mut to, mut refused) = (vec![77; count], [0; 2]);

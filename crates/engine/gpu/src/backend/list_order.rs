@@ -6,11 +6,15 @@
 //! lists lie, by a kernel behind the one that writes them (`kernels/cuda/ascend.cuh`), and what
 //! belongs to a pair is moved with its entry.
 //!
+//! Programs for it are made for a precision: displacements and squares are moved as so many words,
+//! and squares are compared exactly. Pairs of one source through several images are told apart by
+//! their images, so the order depends on the pairs alone and not on the walk that found them.
+//!
 //! **Invariant:** a list is ordered only if all of it lies within the room that was written to.
 
 use super::{gpu::GpuBackend, lists::WriteTo, walk::PairOfPoints};
 use crate::{
-    error::{Error, ErrorKind},
+    error::Error,
     launch::{ByDistance, ListsToSort, Outlet},
 };
 use cudarc::driver::sys::CUdeviceptr;
@@ -54,7 +58,7 @@ impl WriteTo {
     /// asked for.
     ///
     /// # Errors
-    /// [`ErrorKind::InDouble`], and those of compiling and running a program.
+    /// Those of compiling and running a program.
     pub(super) fn order_by_distance(
         &self,
         backend: &GpuBackend,
@@ -69,12 +73,7 @@ impl WriteTo {
             k,
             nearest: address,
         };
-        if of.precision() == Precision::Double {
-            return Err(Error::from(ErrorKind::InDouble(
-                "lists in order of distance",
-            )));
-        }
-        let kernels = backend.shared.ascend(Precision::Single)?;
+        let kernels = backend.shared.ascend(of.precision())?;
         kernels.by_distance(&backend.stream, &self.written(), &by)
     }
 }

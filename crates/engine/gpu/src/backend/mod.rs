@@ -52,8 +52,11 @@ mod order;
 mod pair_arrays;
 mod pairs;
 mod points;
+mod refused;
 mod rows;
 mod share;
+#[cfg(test)]
+mod skin_on_host;
 mod sort;
 mod stored;
 #[cfg(test)]
@@ -71,7 +74,7 @@ pub use fields::{StagedField, StagedFields, StagedSides};
 pub use filter::{
     DeviceCutoffs, DeviceFilter, DevicePointData, HostExclusions, HostPointData, LastPairs, Stamped,
 };
-pub use given_data::{PointNumber, RefusedPointData, RefusedValues};
+pub use given_data::PointNumber;
 pub use gpu::GpuBackend;
 pub use halo::{HaloField, HaloResults, HaloScratch};
 pub use lattice::DeviceLattice;
@@ -80,6 +83,7 @@ pub use nearest::DeviceNearest;
 pub use pair_arrays::{DoublePairViews, GeometryQuantities, HostPairs, PairViews};
 pub use pairs::{Deliver, DeviceResults, PairCall, PairFields, PairScratch};
 pub use points::DevicePoints;
+pub use refused::{RefusedPointData, RefusedValues};
 pub use rows::HostRows;
 pub use share::{DeviceParts, DeviceShare, MAX_PARTS};
 pub use sort::{PositionBounds, SortOutcome};

@@ -390,7 +390,7 @@ impl GpuBackend {
         let (mut sources, more) = (scratch.sources.address(), scratch.more.address());
         let points = match &visit {
             Visit::Strategy(_) => of.sources.layout(),
-            Visit::Lists(lists) => lists.walk(&of).sources,
+            Visit::Lists(lists) => lists.walk(&of).walk.sources,
         };
         if program.sources == 0 && matches!(visit, Visit::Lists(_)) {
             // Nothing is read behind the last, nor beside the position.

@@ -34,7 +34,7 @@ use super::{
     walk::PairOfPoints,
 };
 use crate::{
-    error::{Error, ErrorKind, fits},
+    error::{Error, ErrorKind, fits, reserved},
     handles::Event,
     launch::{Flat, Points, Traverse},
     memory::Queue,
@@ -49,7 +49,8 @@ pub struct HostRows<'a> {
     /// The caller's indices of the neighbours, one list behind the other; at least as many as the
     /// longest part has.
     pub entries: &'a mut [u32],
-    /// Displacements and their squares, as long as `entries`, where these were measured for.
+    /// Displacements and their squares, as long as `entries` and in double precision twice that,
+    /// where these were measured for.
     pub pairs: Option<HostPairs<'a>>,
 }
 
@@ -266,7 +267,8 @@ impl DeviceLists {
     }
 }
 
-/// What is written of every pair beside its entry.
+/// What is written of every pair beside its entry: of batches the displacement and its square, in
+/// the precision of the search, for the host to round.
 fn wanted(geometry: bool) -> GeometryQuantities {
     if geometry {
         HostPairs::WITHOUT_IMAGES
@@ -277,12 +279,7 @@ fn wanted(geometry: bool) -> GeometryQuantities {
 
 /// As many numbers, all 0.
 fn numbers(len: usize) -> Result<Vec<u32>, Error> {
-    let mut numbers = Vec::new();
-    let reserved = numbers.try_reserve_exact(len);
-    reserved.map_err(|_| ErrorKind::OutOfMemory {
-        bytes: len.saturating_mul(size_of::<u32>()),
-        what: "ranks of targets".to_owned(),
-    })?;
+    let mut numbers = reserved(len, "ranks of targets")?;
     numbers.resize(len, 0);
     Ok(numbers)
 }

@@ -15,6 +15,12 @@
 //! go from cell to cell. Cells of that table are those of the whole set, so sources need no second
 //! table.
 //!
+//! # Chosen targets
+//!
+//! A share may also be some points that the caller chose one by one, for a job of this backend
+//! alone. It is one part without a table, its positions are there in either precision, and where it
+//! is small each of its targets gets a warp. Shares of work beside another backend are in `f32`.
+//!
 //! # Invariant
 //!
 //! A share remembers the sort that it was made of and is refused after the next one. Sources are
@@ -34,7 +40,7 @@ use crate::{
     memory::{Buffer, kept_buffers},
 };
 use cudarc::driver::sys::CUdeviceptr;
-use nearfield_grid::{BrickParts, Lattice};
+use nearfield_grid::{BrickParts, Lattice, Precision};
 
 /// Parts that a share may have.
 pub const MAX_PARTS: usize = constants::MAX_PARTS as usize;
@@ -60,6 +66,8 @@ kept_buffers! {
         at: [f32; 4] = "targets of a share",
         /// Image counts of the targets; of periodic domains only.
         wraps: [i32; 4] = "image counts of a share",
+        /// Position of every target; of double precision only.
+        given: [f64; 3] = "positions of a share",
         /// Rank of every target in the whole sorted set.
         slots: u32 = "ranks of targets",
         /// Per point of the whole set the targets before it; without groups only.
@@ -252,6 +260,7 @@ fn share_layout(whole: &launch::Points, sharing: &Sharing) -> launch::Points {
     launch::Points {
         at: sharing.at,
         wraps: sharing.wraps,
+        given: sharing.given,
         slots: sharing.slots,
         ..*whole
     }
@@ -326,6 +335,10 @@ impl DeviceShare {
         if periodic {
             self.wraps.reserve(stream, count)?;
         }
+        let double = points.precision() == Precision::Double;
+        if double {
+            self.given.reserve(stream, count)?;
+        }
         // Only ungrouped shares have tables.
         let table = groups == 1;
         if table {
@@ -339,6 +352,7 @@ impl DeviceShare {
             groups: groups as u32,
             at: self.at.address(),
             wraps: if periodic { self.wraps.address() } else { 0 },
+            given: if double { self.given.address() } else { 0 },
             slots: self.slots.address(),
             ranks: if table { self.ranks.address() } else { 0 },
         })

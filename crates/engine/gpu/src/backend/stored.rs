@@ -10,6 +10,23 @@
 //! the sorted order of the build. The kernel that brings them there also finds the largest
 //! displacement, and traversals read it on the device: they do nothing if a pair may be missing.
 //!
+//! # Filters
+//!
+//! What a search has left out of the lists need not be asked again: in a box where a source can be
+//! near through one image only, every entry of a list is one pair, and programs without filters
+//! serve. Where a source can be near through several images, filters may keep some of these. Then
+//! the program has them too: cut-offs, and the last of the nearest pairs, which tells by distance
+//! and image what comes after it. Targets that are not chosen have no lists; those of a share lie
+//! in the order of the share, whose arrays are read then.
+//!
+//! # Double precision
+//!
+//! Programs in `f64` read the positions as given, 24 bytes a point, beside the first channel of a
+//! source. They find nearest images in `f64`, decide in `f64`, and round displacements to `f32` for
+//! the kernel. Entries, places and repeats are the same arrays in either precision.
+//!
+//! # Order
+//!
 //! A sum over lists has the pairs of a fused traversal in the order of the lists, shared by the
 //! threads of a target, so it may differ in the last bits.
 //!
@@ -21,9 +38,9 @@ use super::{
     walk::PairOfPoints,
 };
 use crate::{
-    error::{Error, ErrorKind, fits},
+    error::{Error, fits},
     handles::DeviceView,
-    launch::{Entries, Following, Lattice, ListsToSort, Outlet, PairArrays, Stored, Walk},
+    launch::{Entries, FilteredWalk, Following, Lattice, ListsToSort, Outlet, PairArrays, Stored},
     memory::{HostCopy, kept_buffers},
     traversal::{Candidates, Filtering, Strategy, Traversal, Work},
 };
@@ -107,8 +124,10 @@ pub(super) struct VisitLists {
     /// The arguments of its kernel.
     stored: Stored,
     candidates: Candidates,
-    /// Squared radius.
-    r2: f32,
+    /// Pairs beyond it are passed over.
+    radius: Radius,
+    /// What the lists left out of the pairs within it, where the kernel has to ask again.
+    filtering: Filtering,
     /// Sorted targets and sources, at the positions of now.
     at: [u64; 2],
     /// Starts, lengths and entries.
@@ -120,9 +139,6 @@ pub(super) struct VisitLists {
 impl GpuBackend {
     /// Brings the entries of lists to sorted places, unless that was done since the search.
     pub(super) fn find_slots(&self, over: &mut ListedPairs<'_>) -> Result<(), Error> {
-        if over.of.precision() == Precision::Double {
-            return Err(Error::from(ErrorKind::InDouble("traversals over lists")));
-        }
         let ListedPairs {
             of, lists, slots, ..
         } = over;
@@ -297,7 +313,7 @@ impl ListedPairs<'_> {
         let radius = skin.map_or(lattice.radius(), |skin| skin.radius);
         let sorted = self.lists.sorted();
         let at = match skin {
-            None => [of.targets.layout().at, of.sources.layout().at],
+            None => [of.targets_layout().at, of.sources.layout().at],
             Some(skin) => [skin.targets.at(of.targets), skin.sources.at(of.sources)],
         };
         let moved = |followed: fn(&Skin<'_>) -> u64| skin.map_or(0, followed);
@@ -309,7 +325,11 @@ impl ListedPairs<'_> {
                 ..Stored::of(lattice, radius)
             },
             candidates: candidates(lattice),
-            r2: radius.squared(),
+            radius,
+            filtering: match lattice.repeats() {
+                true => of.filter.filtering(),
+                false => Filtering::default(),
+            },
             at,
             lists: Outlet {
                 starts: sorted.starts,
@@ -324,33 +344,28 @@ impl ListedPairs<'_> {
 }
 
 impl VisitLists {
-    /// The program: a fused traversal's, but for how sources are found.
+    /// The program: a fused traversal's, but for how sources are found. Filters are those of the
+    /// lists, which hold no pair that they leave out; only lists that name a source once for
+    /// several images need them again.
     ///
     /// # Errors
-    /// [`ErrorKind::ListedPairs`] for filters, radii of points and shares, which the kernel does
-    /// not know, and those of [`PairOfPoints::traversal`].
+    /// Those of [`PairOfPoints::traversal`].
     pub(super) fn traversal(&self, of: &PairOfPoints<'_>, work: Work) -> Result<Traversal, Error> {
-        let refused = if of.filter.filtering() != Filtering::default() {
-            Some("filters or radii of points")
-        } else {
-            of.share.map(|_| "chosen targets")
-        };
-        if let Some(what) = refused {
-            return Err(Error::from(ErrorKind::ListedPairs { what }));
-        }
         Ok(Traversal {
             candidates: self.candidates,
             subdivision: 1,
+            filtering: self.filtering,
             ..of.traversal(Strategy::Flat, work, false)?
         })
     }
 
     /// Targets, sources and box of the traversal.
-    pub(super) fn walk(&self, of: &PairOfPoints<'_>) -> Walk {
-        let mut walk = of.walk().walk;
-        walk.lattice = self.in_box.within(self.r2);
+    pub(super) fn walk(&self, of: &PairOfPoints<'_>) -> FilteredWalk {
+        let mut filtered = of.walk();
+        let walk = &mut filtered.walk;
+        walk.lattice = self.in_box.within(self.radius);
         [walk.targets.at, walk.sources.at] = self.at;
-        walk
+        filtered
     }
 
     /// The outlet of a traversal with the lists.

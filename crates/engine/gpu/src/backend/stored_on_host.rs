@@ -1,26 +1,32 @@
-//! The kernels of stored.cu, slots.cu and point_data.cu on the CPU, thread by thread: pairs over lists are the
-//! contract's, displacement for displacement, also over lists that hold too much, and over lists
-//! with a skin at positions that have moved since. As in `systems_on_host`.
+//! The kernels of stored.cu, slots.cu and point_data.cu on the CPU, thread by thread: pairs over
+//! lists are the contract's, displacement for displacement, in either precision, also over lists
+//! that hold too much, over those that filters have left pairs out of, and over lists with a skin at
+//! positions that have moved since. As in `systems_on_host`.
 
-use super::{on_host::compiled, stored::candidates};
-use crate::constants::READ_AHEAD;
-use crate::launch::{Following, Geometry, Lattice, Outlet, Points, Stored, Walk, sources};
+use super::{
+    filters_on_host::Drawn,
+    on_host::{compiled, is_double, radius_of},
+    stored::candidates,
+};
+use crate::constants::{NAMED, NEAREST, READ_AHEAD};
+use crate::launch::{
+    FilteredWalk, Filters, Geometry, Lattice, Outlet, Points, Stored, Walk, sources,
+};
 use crate::traversal::Candidates;
 use libloading::Library;
-use nearfield_grid::{self as grid, Bounds, Domain, Radius};
+use nearfield_grid::{self as grid, Bounds, Domain, Positions, Radius};
 use nearfield_shared::Header;
 use nearfield_testkit::{
     conformance::{Case, Level, Runner},
-    oracle,
+    oracle::{self, Real},
     random::Random,
 };
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-type RunStored = unsafe extern "C" fn(*const Walk, *const Outlet, *const Stored, u32);
+type RunStored = unsafe extern "C" fn(*const FilteredWalk, *const Outlet, *const Stored, u32);
 type RunGather = unsafe extern "C" fn(*const [f32; 4], *const f32, u32, u32, *mut f32, *mut f32);
 type RunSlots =
     unsafe extern "C" fn(*const [f32; 4], u32, *mut u32, *const u32, *const u64, u64, *mut u32);
-type RunFollow = unsafe extern "C" fn(*const Following, *const Lattice, *mut f32);
 
 /// A pair kernel of one channel of a target, two of a source and three results, whose sums are
 /// exact in any order: the number of pairs, a number of both points, and one of the displacement.
@@ -47,36 +53,52 @@ fn channels(index: usize) -> [f32; 2] {
     [(index % 13) as f32, (index % 7) as f32]
 }
 
-/// The compiled kernels; None where a test is to be skipped. A block runs at a time.
-pub(super) fn kernels() -> Option<&'static Mutex<Library>> {
-    static COMPILED: OnceLock<Option<Mutex<Library>>> = OnceLock::new();
+/// The compiled kernels of a precision, without or with filters; None where a test is to be
+/// skipped. A block runs at a time.
+pub(super) fn kernels<T: Real>(filters: u32) -> Option<&'static Mutex<Library>> {
+    static COMPILED: [OnceLock<Option<Mutex<Library>>>; 4] = [const { OnceLock::new() }; 4];
+    let double = usize::from(is_double::<T>());
     let compile = || {
         let of_engine = sources::STORED.headers.iter().copied();
         let user = Header::new("nearfield/user.cuh", KERNEL);
         let headers: Vec<Header> = of_engine.chain([user]).collect();
-        compiled("stored.cpp", &headers, &[]).map(Mutex::new)
+        let defines = [
+            format!("-DNF_DOUBLE={double}"),
+            format!("-DNF_FILTERS={filters}"),
+        ];
+        let defines = defines.each_ref().map(String::as_str);
+        compiled("stored.cpp", &headers, &defines).map(Mutex::new)
     };
-    COMPILED.get_or_init(compile).as_ref()
+    COMPILED[double + 2 * usize::from(filters != 0)]
+        .get_or_init(compile)
+        .as_ref()
 }
 
 /// A set in some order, as sorted points.
-struct Sorted {
-    at: Vec<[f32; 4]>,
+pub(super) struct Sorted<T> {
+    /// In double precision no positions.
+    pub(super) at: Vec<[f32; 4]>,
+    given: Vec<[T; 3]>,
     flags: [u32; 3],
 }
 
-impl Sorted {
-    fn new(points: &[[f32; 3]], random: &mut Random) -> Self {
+impl<T: Real> Sorted<T> {
+    pub(super) fn new(points: &[[T; 3]], random: &mut Random) -> Self {
         let mut order: Vec<usize> = (0..points.len()).collect();
         for last in (1..order.len()).rev() {
             order.swap(last, random.below(last as u64 + 1) as usize);
         }
         let at = |&index: &usize| {
-            let [x, y, z] = points[index];
+            let seen = |x: T| match is_double::<T>() {
+                true => f32::NAN,
+                false => x.to_f64() as f32,
+            };
+            let [x, y, z] = points[index].map(seen);
             [x, y, z, f32::from_bits(index as u32)]
         };
         Self {
             at: order.iter().map(at).collect(),
+            given: order.iter().map(|&index| points[index]).collect(),
             flags: [0; 3],
         }
     }
@@ -86,7 +108,7 @@ impl Sorted {
             at: at.as_ptr() as u64,
             wraps: 0,
             proxies: 0,
-            given: 0,
+            given: self.given.as_ptr() as u64,
             starts: 0,
             flags: self.flags.as_ptr() as u64,
             ids: 0,
@@ -104,24 +126,25 @@ impl Sorted {
 }
 
 /// Two sets, lists of the first among the second, and what the kernels take beside them.
-struct Listed<'a> {
-    lattice: grid::Lattice,
-    same_set: bool,
-    targets: &'a Sorted,
-    sources: &'a Sorted,
+pub(super) struct Listed<'a, T> {
+    pub(super) lattice: grid::Lattice,
+    pub(super) same_set: bool,
+    pub(super) targets: &'a Sorted<T>,
+    pub(super) sources: &'a Sorted<T>,
     /// Of the sorted targets, as the caller's indices.
-    lists: Vec<Vec<u32>>,
+    pub(super) lists: Vec<Vec<u32>>,
+    pub(super) filters: Filters,
 }
 
-impl Listed<'_> {
+impl<T: Real> Listed<'_, T> {
     /// The results of all targets in the caller's order, by a way to find images (0: the one for
     /// all boxes, by warps). `now` has the positions of both sets.
-    fn run(
+    pub(super) fn run(
         &self,
         library: &Library,
         way: u32,
         stored: Stored,
-        r2: f32,
+        radius: Radius,
         now: [&[[f32; 4]]; 2],
     ) -> Vec<[f32; 3]> {
         let (mut starts, mut counts, mut entries) = (Vec::new(), Vec::new(), Vec::new());
@@ -143,7 +166,7 @@ impl Listed<'_> {
         let (mut first, mut more) = (vec![[0f32; 4]; room], vec![[0f32; 4]; room]);
         let mut results = vec![[f32::NAN; 3]; self.targets.at.len()];
         let walk = Walk {
-            lattice: Lattice::of_box(&self.lattice).within(r2),
+            lattice: Lattice::of_box(&self.lattice).within(radius),
             geometry: Geometry::default(),
             targets: self.targets.layout(now[0]),
             sources: self.sources.layout(now[1]),
@@ -151,6 +174,10 @@ impl Listed<'_> {
             rows: 0,
             row_count: 0,
             same_set: u32::from(self.same_set),
+        };
+        let walk = FilteredWalk {
+            walk,
+            filters: self.filters,
         };
         let outlet = Outlet {
             starts: starts.as_ptr() as u64,
@@ -214,7 +241,10 @@ impl Listed<'_> {
 }
 
 /// What the contract says of the kernel, in the caller's order.
-fn expected(case: &Case, neighbors: &[Vec<oracle::Neighbor>]) -> Vec<[f32; 3]> {
+pub(super) fn expected<T: Real>(
+    case: &Case<T>,
+    neighbors: &[Vec<oracle::Neighbor>],
+) -> Vec<[f32; 3]> {
     let problem = case.problem();
     let of_target = |(target, list): (usize, &Vec<oracle::Neighbor>)| {
         list.iter().fold([0.0f32; 3], |sum, neighbor| {
@@ -222,6 +252,8 @@ fn expected(case: &Case, neighbors: &[Vec<oracle::Neighbor>]) -> Vec<[f32; 3]> {
             let (from, to) = (case.targets()[target], case.sources()[source]);
             let d = problem.displacement(from, to, neighbor.image);
             let d2 = problem.distance_squared(from, to, neighbor.image);
+            let rounded = |x: T| x.to_f64() as f32;
+            let (d, d2) = (d.map(rounded), rounded(d2));
             let value = evaluate(d, d2, channels(target)[0], channels(source));
             [0, 1, 2].map(|at| sum[at] + value[at])
         })
@@ -229,25 +261,28 @@ fn expected(case: &Case, neighbors: &[Vec<oracle::Neighbor>]) -> Vec<[f32; 3]> {
     neighbors.iter().enumerate().map(of_target).collect()
 }
 
-fn domain_of(case: &Case) -> Domain {
+pub(super) fn domain_of<T: Real>(case: &Case<T>) -> Domain {
     match case.vectors {
         Some(vectors) => Domain::from_vectors(vectors).unwrap(),
         None => Domain::new(case.periodic).unwrap(),
     }
 }
 
-fn lattice_of(case: &Case, radius: f32) -> grid::Lattice {
+pub(super) fn lattice_of<T: Real>(case: &Case<T>, radius: T) -> grid::Lattice
+where
+    for<'a> Positions<'a>: From<&'a [[T; 3]]>,
+{
     let domain = domain_of(case);
     let bounds = (case.sets.iter())
         .map(|set| Bounds::of(set.as_slice().into(), &domain).unwrap())
         .fold(Bounds::EMPTY, |all, one| all.union(&one));
-    grid::Lattice::divided(Radius::new(radius).unwrap(), domain, [1; 3], &bounds).unwrap()
+    grid::Lattice::divided(radius_of(radius), domain, [1; 3], &bounds).unwrap()
 }
 
 /// Lists as they are found, or with sources beyond the radius too.
-fn lists_of(
-    case: &Case,
-    sorted: &Sorted,
+pub(super) fn lists_of<T: Real>(
+    case: &Case<T>,
+    sorted: &Sorted<T>,
     neighbors: &[Vec<oracle::Neighbor>],
     more: bool,
     random: &mut Random,
@@ -274,11 +309,24 @@ fn lists_of(
 
 #[test]
 fn kernels_over_lists_see_the_pairs_of_the_contract() {
-    let Some(library) = kernels() else { return };
+    check_kernels_over_lists(Runner::new(Level::Quick));
+}
+
+#[test]
+fn kernels_over_lists_in_double_see_the_pairs_of_the_contract() {
+    check_kernels_over_lists(Runner::in_double(Level::Quick));
+}
+
+fn check_kernels_over_lists<T: Real>(runner: Runner<T>)
+where
+    for<'a> Positions<'a>: From<&'a [[T; 3]]>,
+{
+    let Some(library) = kernels::<T>(0) else {
+        return;
+    };
     let library = library.lock().unwrap_or_else(PoisonError::into_inner);
-    let runner = Runner::new(Level::Quick).keep(|case| {
-        let uniform = case.rule == oracle::RadiusRule::Uniform && !case.is_slanted();
-        uniform && case.list == oracle::ListKind::Full
+    let runner = runner.keep(|case| {
+        case.rule == oracle::RadiusRule::Uniform && case.list == oracle::ListKind::Full
     });
     let (mut random, mut taken) = (Random::new(3), [0; 9]);
     for (number, (case, neighbors)) in runner.with_neighbors().enumerate() {
@@ -301,6 +349,7 @@ fn kernels_over_lists_see_the_pairs_of_the_contract() {
         let sources = if same_set { &targets } else { &others };
         let listed = Listed {
             lists: lists_of(case, &targets, neighbors, number % 2 == 1, &mut random),
+            filters: Filters::default(),
             same_set,
             targets: &targets,
             sources,
@@ -319,7 +368,7 @@ fn kernels_over_lists_see_the_pairs_of_the_contract() {
         let ways = [own, other];
         for &way in &ways[..1 + number % 2] {
             let now = [targets.at.as_slice(), &sources.at];
-            let found = listed.run(&library, way, stored, radius.squared(), now);
+            let found = listed.run(&library, way, stored, radius, now);
             assert_eq!(found, exact, "{} by {way}", case.name);
         }
     }
@@ -327,153 +376,60 @@ fn kernels_over_lists_see_the_pairs_of_the_contract() {
     assert!(taken[5..].iter().all(|&cases| cases > 5), "{taken:?}");
 }
 
-/// Takes a set to new positions, and returns those in sorted order and the displacement.
-fn follow(
-    library: &Library,
-    sorted: &Sorted,
-    lattice: &grid::Lattice,
-    room: &Bounds,
-    positions: &[[f32; 3]],
-) -> (Vec<[f32; 4]>, u32) {
-    let mut now = vec![[0f32; 4]; positions.len()];
-    let (mut moved, mut next, mut back) = (0u32, 7u32, vec![[f32::NAN; 3]; positions.len()]);
-    let set = Following {
-        built: sorted.at.as_ptr() as u64,
-        positions: positions.as_ptr() as u64,
-        now: now.as_mut_ptr() as u64,
-        moved: &raw mut moved as u64,
-        next: &raw mut next as u64,
-        low: room.min,
-        high: room.max,
-        count: positions.len() as u32,
-    };
-    // SAFETY: as above; the words are read when the kernels have ended.
-    let (moved, next) = unsafe {
-        let in_box = Lattice::of_box(lattice);
-        let run = library.get::<RunFollow>(b"run_follow").unwrap();
-        run(&set, &in_box, back.as_mut_ptr().cast());
-        (
-            std::ptr::read_volatile(&raw const moved),
-            std::ptr::read_volatile(&raw const next),
-        )
-    };
-    assert_eq!(next, 0);
-    let bits = |points: &[[f32; 3]]| points.iter().flatten().map(|x| x.to_bits()).collect();
-    let [back, given]: [Vec<u32>; 2] = [bits(&back), bits(positions)];
-    assert_eq!(back, given, "positions come back in the caller's order");
-    (now, moved)
+#[test]
+fn kernels_over_filtered_lists_of_small_boxes_see_the_images_that_are_left() {
+    check_filtered_lists(Runner::new(Level::Quick));
+    check_filtered_lists(Runner::in_double(Level::Quick));
 }
 
-#[test]
-fn lists_with_a_skin_serve_points_that_have_moved_and_no_others() {
-    let Some(library) = kernels() else { return };
+fn check_filtered_lists<T: Real>(runner: Runner<T>)
+where
+    for<'a> Positions<'a>: From<&'a [[T; 3]]>,
+{
+    let Some(library) = kernels::<T>(NAMED + NEAREST) else {
+        return;
+    };
     let library = library.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut random = Random::new(5);
-    let lengths = |length: f64| [Some(length), None, Some(length + 1.0)];
-    let tilted = [
-        Some([7.0, 0.0, 0.0]),
-        Some([2.5, 6.5, 0.0]),
-        Some([-1.5, 1.0, 7.5]),
-    ];
-    for round in 0..16 {
-        let mut point =
-            || [0; 3].map(|_: i32| 6.0 * random.below(1 << 20) as f32 / (1 << 20) as f32);
-        let built: Vec<[f32; 3]> = (0..150).map(|_| point()).collect();
-        // The last box is so small that a source is near through several images.
-        let (radius, skin) = (1.0f32, 0.25f32);
-        let of_kind = |points: &[[f32; 3]], radius: f32| {
-            let case = Case::new("moved", radius, points.to_vec());
-            match round % 4 {
-                0 => case,
-                1 => case.periodic(lengths(6.5)),
-                2 => case.tilted(tilted),
-                _ => case.periodic(lengths(1.9)),
-            }
-        };
-        let wide = of_kind(&built, radius + skin);
-        let far = round >= 12;
-        let lattice = lattice_of(&wide, radius + skin);
-        let domain = domain_of(&wide);
-        let jumps = domain.vectors().map(Option::unwrap_or_default);
-        let now: Vec<[f32; 3]> = built
-            .iter()
-            .map(|point| {
-                let mut step = || 0.08 * (random.below(1 << 20) as f32 / (1 << 19) as f32 - 1.0);
-                let mut moved = [0, 1, 2].map(|axis| point[axis] + step());
-                // Some are wrapped meanwhile.
-                let jump = random.below(5) as usize;
-                if jump < 3 {
-                    moved = [0, 1, 2].map(|k| (f64::from(moved[k]) - jumps[jump][k]) as f32);
-                }
-                moved
-            })
-            .collect();
-        let mut now = now;
-        if far {
-            now[77][1] += 0.2;
-        }
-        let sorted = Sorted::new(&built, &mut random);
-        let bounds = Bounds::of(built.as_slice().into(), &domain).unwrap();
-        let room = Bounds {
-            min: bounds.min.map(|x| x - 20.0),
-            max: bounds.max.map(|x| x + 20.0),
-        };
-        let (at, moved) = follow(&library, &sorted, &lattice, &room, &now);
-        let moved_by = f32::from_bits(moved).sqrt();
-        assert!((0.05..0.3).contains(&moved_by), "{moved_by}");
-        let neighbors = wide.problem().neighbors();
-        let listed = Listed {
-            lists: lists_of(&wide, &sorted, &neighbors, false, &mut random),
-            same_set: true,
-            targets: &sorted,
-            sources: &sorted,
-            lattice,
-        };
-        let radius = Radius::new(radius).unwrap();
-        let stored = Stored {
-            moved_targets: &raw const moved as u64,
-            moved_sources: &raw const moved as u64,
-            allowed: if far {
-                2.0 * moved_by - 1e-3
-            } else {
-                2.0 * moved_by + 1e-3
-            },
-            ..Stored::of(&listed.lattice, radius)
-        };
-        let way = candidates(&listed.lattice) as u32;
-        let found = listed.run(&library, way, stored, radius.squared(), [&at, &at]);
-        if far {
-            assert!(found.iter().flatten().all(|x| x.is_nan()), "{round}");
+    let runner = runner.keep(|case| {
+        let few = (1..=60).contains(&case.targets().len()) && !case.sources().is_empty();
+        let uniform = case.rule == oracle::RadiusRule::Uniform;
+        uniform && few && case.list == oracle::ListKind::Full
+    });
+    let (mut random, mut cases, mut pairs) = (Random::new(9), 0, [0, 0]);
+    for (case, all) in runner.with_neighbors() {
+        let lattice = lattice_of(case, case.radius);
+        let count = |lists: &[Vec<oracle::Neighbor>]| lists.iter().map(Vec::len).sum::<usize>();
+        if !lattice.repeats() || count(all) > 20_000 {
             continue;
         }
-        let today = of_kind(&now, radius.value());
-        let exact = expected(&today, &today.problem().neighbors());
-        assert_eq!(found, exact, "round {round}");
+        let mut drawn = Drawn::new(case, all, &mut random);
+        let kept = case.problem().without(&drawn.oracle, all.to_vec());
+        let (kept, nearest) = drawn.nearest(case, kept, &mut random);
+        let targets = Sorted::new(case.targets(), &mut random);
+        let others = Sorted::new(case.sources(), &mut random);
+        let same_set = case.target == case.source;
+        let sources = if same_set { &targets } else { &others };
+        let mut held = [Vec::new(), Vec::new()];
+        let listed = Listed {
+            lists: lists_of(case, &targets, &kept, false, &mut random),
+            filters: drawn.layout(&sources.at, &nearest, &mut held),
+            same_set,
+            targets: &targets,
+            sources,
+            lattice,
+        };
+        let radius = listed.lattice.radius();
+        let stored = Stored::of(&listed.lattice, radius);
+        let now = [targets.at.as_slice(), &sources.at];
+        let way = Candidates::ListedImages as u32;
+        let found = listed.run(&library, way, stored, radius, now);
+        assert_eq!(found, expected(case, &kept), "{}", case.name);
+        cases += 1;
+        pairs = [pairs[0] + count(&kept), pairs[1] + count(all)];
     }
-}
-
-#[test]
-fn points_that_are_no_numbers_or_far_from_their_box_count_as_infinitely_far_away() {
-    let Some(library) = kernels() else { return };
-    let library = library.lock().unwrap_or_else(PoisonError::into_inner);
-    let built = [[0.5f32; 3], [1.5, 0.5, 0.5]];
-    let case = Case::new("strayed", 1.0, built.to_vec()).periodic([Some(8.0), None, None]);
-    let lattice = lattice_of(&case, 1.0);
-    let sorted = Sorted::new(&built, &mut Random::new(1));
-    let room = Bounds {
-        min: [-8.0, 0.0, 0.0],
-        max: [16.0, 1.0, 1.0],
-    };
-    for (x, expected) in [
-        (0.5, 0),
-        // A whole box away.
-        (8.5, 1),
-        (-15.5, f32::INFINITY.to_bits()),
-        (f32::NAN, f32::INFINITY.to_bits()),
-        (0.75, 0.0625f32.to_bits()),
-    ] {
-        let now = [[x, 0.5, 0.5], built[1]];
-        let (_, moved) = follow(&library, &sorted, &lattice, &room, &now);
-        assert_eq!(moved, expected, "{x}");
-    }
+    println!("{cases} cases, {pairs:?}");
+    assert!(
+        cases > 5 && pairs[0] > 0 && pairs[0] < pairs[1],
+        "{cases}, {pairs:?}"
+    );
 }

@@ -27,7 +27,7 @@ nearfield_shared::shared_structs! {
         length: [f64; 3],
         /// Box vectors of a tilted box.
         vectors: [[f64; 3]; 3],
-        /// Rows of the inverse of their matrix.
+        /// Rows of the inverse of their matrix; for cells those of open axes too, in a tilted box.
         inverse: [[f64; 3]; 3],
         /// Cells in the box on a periodic axis, 0 on an open one.
         period: [i64; 3],
@@ -177,7 +177,7 @@ nearfield_shared::shared_structs! {
     #[derive(Debug, Clone, Copy, Default, PartialEq)]
     pub(crate) struct Nearest {
         /// Its squared distance; infinite where all are kept.
-        pub(crate) squared: f32,
+        pub(crate) squared: f64,
         /// The caller's index of the source.
         pub(crate) index: u32,
         /// Boxes by which the source is moved.
@@ -188,7 +188,8 @@ nearfield_shared::shared_structs! {
     /// order, of sources in the sorted one; 0 for what does not count.
     #[derive(Debug, Clone, Copy, Default, PartialEq)]
     pub(crate) struct Filters {
-        /// Squared cut-offs, a row of `types` for each type; −1 for never.
+        /// Squared cut-offs in the precision of the positions, a row of `types` for each type; −1
+        /// for never.
         pub(crate) cutoffs: u64,
         /// Type of every target.
         pub(crate) target_types: u64,
@@ -555,7 +556,14 @@ pub(crate) fn image_steps(lattice: &grid::Lattice) -> Vec<f32> {
 impl Lattice {
     /// The numbers of a lattice that kernels compute with.
     pub(crate) fn new(lattice: &grid::Lattice) -> Self {
-        Self::in_domain(lattice, lattice.effective_domain())
+        let cells = Self::in_domain(lattice, lattice.effective_domain());
+        match cells.tilted {
+            0 => cells,
+            _ => Self {
+                inverse: [0, 1, 2].map(|axis| lattice.scale(axis).row),
+                ..cells
+            },
+        }
     }
 
     /// Only the numbers of the box as it was given, along all of its periodic axes, for kernels
@@ -596,9 +604,13 @@ impl Lattice {
         }
     }
 
-    /// The same with another squared radius.
-    pub(crate) fn within(self, r2: f32) -> Self {
-        Self { r2, ..self }
+    /// The same with another radius for decisions.
+    pub(crate) fn within(self, radius: grid::Radius) -> Self {
+        Self {
+            r2: radius.squared(),
+            squared_radius: radius.squared_f64(),
+            ..self
+        }
     }
 
     /// Returns true if any axis repeats.

@@ -55,6 +55,8 @@ pub(crate) struct Sharing {
     pub(crate) at: CUdeviceptr,
     /// Image counts of every point of the share; 0 in an open domain.
     pub(crate) wraps: CUdeviceptr,
+    /// Position of every point of the share in double precision; 0 in single precision.
+    pub(crate) given: CUdeviceptr,
     /// Place of every point of the share in the whole set.
     pub(crate) slots: CUdeviceptr,
     /// Per point of the whole set, points of the share before it; 0 where no table is asked for.
@@ -173,6 +175,7 @@ impl ShareKernels {
     pub(crate) fn place(&self, queue: &Queue, points: &Points, to: &Sharing) -> Result<(), Error> {
         let tiles = Self::tiles(points.count as usize) as u32;
         let wraps = if to.wraps == 0 { 0 } else { points.wraps };
+        let given = if to.given == 0 { 0 } else { points.given };
         // SAFETY: as share_bounds and share_place declare; a share has at most as many points as
         // the set, for which its arrays have room.
         unsafe {
@@ -190,11 +193,13 @@ impl ShareKernels {
                     &points.flags,
                     &to.keys,
                     &points.count,
+                    &given,
                     &to.starts,
                     &to.groups,
                     &tiles,
                     &to.at,
                     &to.wraps,
+                    &to.given,
                     &to.slots,
                     &to.ranks,
                 ],

@@ -231,6 +231,7 @@ pub const STORED: Source = Source {
         WALK,
         PAIR_SEEN,
         PAIR_GEOMETRY,
+        FILTER,
         FAST,
         STORED_PAIRS,
         WORK,

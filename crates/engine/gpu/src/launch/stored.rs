@@ -1,12 +1,14 @@
 //! The kernels of stored.cu and slots.cu: pair kernels over stored lists, and what these need.
 //!
 //! A program of stored.cu is compiled for one pair kernel and one way to find images, as programs
-//! of flat.cu are, and has the same `gather_fields`. slots.cu is a program as it stands, loaded
+//! of flat.cu are, for one precision and, where lists do not say everything, with the filters that
+//! they were found with. It takes the same walk, filters behind it, and has the same
+//! `gather_fields`. slots.cu is a program as it stands, loaded
 //! when lists are first traversed.
 
 use super::{
     kernel::{Kernel, LaunchShape, WARP, one_each},
-    layout::{Following, Lattice, Outlet, Points, Stored, Walk},
+    layout::{FilteredWalk, Following, Lattice, Outlet, Points, Stored},
 };
 use crate::{
     constants::{FLAT_THREADS, GRID_THREADS, STORED_LANES},
@@ -47,11 +49,11 @@ impl OverLists {
     pub(crate) fn run(
         &self,
         queue: &Queue,
-        walk: &Walk,
+        walk: &FilteredWalk,
         outlet: &Outlet,
         stored: &Stored,
     ) -> Result<(), Error> {
-        let threads = (walk.targets.count as usize).saturating_mul(self.lanes);
+        let threads = (walk.walk.targets.count as usize).saturating_mul(self.lanes);
         let shape = LaunchShape::covering(threads, FLAT_THREADS);
         // SAFETY: as `stored` declares; it looks at no target behind the last, and at no entry
         // from the outlet's capacity on.

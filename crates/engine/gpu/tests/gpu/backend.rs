@@ -51,8 +51,7 @@ fn lists(
 
 fn conform(level: Level, strategies: &[Strategy], subdivisions: &[u32]) {
     let Some(backend) = backend() else { return };
-    let runner = Runner::new(level)
-        .keep(|case| case.rule == oracle::RadiusRule::Uniform && !case.is_slanted());
+    let runner = Runner::new(level).keep(|case| case.rule == oracle::RadiusRule::Uniform);
     let mut storage = DeviceLists::default();
     for &strategy in strategies {
         for &subdivision in subdivisions {

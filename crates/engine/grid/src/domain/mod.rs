@@ -20,7 +20,7 @@
 //! Where one or two vectors are given, the domain repeats along them only. If they lean along an
 //! open axis, the directions without images are not those of coordinates: the box is *slanted*,
 //! unit vectors across the given ones stand in for the open axes, and cells along those are those
-//! of an open domain. The GPU backend refuses slanted boxes.
+//! of an open domain.
 //!
 //! # Boxes that lean far
 //!

@@ -2,8 +2,8 @@
 //!
 //! [`Grid::build`] computes the cell of every point, chooses the table by memory, sorts, and keeps
 //! the number of boxes that each point lies outside of a periodic box. [`points`] holds the sorted
-//! coordinates, [`sweep`] walks the candidates, [`kept`] chooses the points of some bricks, and
-//! [`parts`] assigns bricks to backends.
+//! coordinates, [`sweep`] walks the candidates, [`levels`] sorts points by their radii, [`kept`]
+//! chooses the points of some bricks, and [`parts`] assigns bricks to backends.
 //!
 //! **Invariant:** a build either succeeds or leaves the grid as it was: memory is reserved first.
 //! Buffers are kept between builds, so the steady state of a simulation allocates nothing.
@@ -20,6 +20,12 @@
 //! 6. Where some point lies outside a periodic box, keep the boxes between each point and its
 //!    image inside. Most simulations wrap coordinates, and then nothing is kept.
 //!
+//! # Levels
+//!
+//! Points whose radii are very different are sorted by radius first ([`Grid::build_levels`]). Such
+//! a grid has a table for every level and none of all points; slots run through the levels. Only
+//! [`Grid::cells`], [`Grid::sweep_from`] and [`Grid::for_each_run_from`] know of them.
+//!
 //! # Slots
 //!
 //! A sorted point is called by its slot, its rank in the sorted order. Loops over candidates work
@@ -27,15 +33,17 @@
 //! of the slot.
 
 pub(crate) mod kept;
+pub(crate) mod levels;
 mod occupancy;
 pub(crate) mod parts;
 pub(crate) mod points;
 pub(crate) mod sweep;
+pub(crate) mod sweep_levels;
 pub(crate) mod wraps;
 
 use crate::{
     Bounds, BrickParts, Cell, CellsWithin, Error, ErrorKind, Lattice, Permutation, Positions,
-    TableKind,
+    Radius, TableKind,
     error::reserve,
     input::positions::{Source, Visitor},
     memory,
@@ -56,7 +64,10 @@ use points::{Slots, SortedPoints};
 use rayon::prelude::*;
 use std::{
     ops::Range,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 use tracing::field::Empty;
 
@@ -92,6 +103,9 @@ pub struct Grid {
     kept: Kept,
     /// See [`Grid::build_number`].
     build_number: u64,
+    /// The points [by their radii](Self::build_levels); empty unless they were sorted so, and then
+    /// there is no table of all.
+    levels: Vec<Level>,
 }
 
 /// Builds of all grids so far.
@@ -112,6 +126,7 @@ impl Grid {
             given: 0,
             kept: Kept::default(),
             build_number: 0,
+            levels: Vec::new(),
         }
     }
 
@@ -142,6 +157,7 @@ impl Grid {
             None => positions.with(build)??,
             Some(_) => positions.with_f64(build)?,
         }
+        self.levels.clear();
         self.given = points;
         self.bounds = bounds;
         self.lattice.clone_from(lattice);
@@ -275,7 +291,11 @@ impl Grid {
 
     /// Bytes held, scratch for the next build included.
     pub fn bytes(&self) -> usize {
-        self.points.bytes() + self.table.bytes() + self.scratch_bytes() + self.kept.bytes()
+        self.points.bytes()
+            + self.table.bytes()
+            + self.scratch_bytes()
+            + self.kept.bytes()
+            + self.levels_bytes()
     }
 
     /// Bytes of the cell table.
@@ -307,16 +327,21 @@ impl Grid {
     /// A task asks for the cells of its own slots; a cell that is cut by the end of the task is
     /// given with its share.
     pub fn cells(&self, slots: Range<usize>) -> Cells<'_> {
-        Cells {
+        let mut cells = Cells {
             table: &self.table,
+            place: 0,
             row: RowOfCells::default(),
-            place: if slots.is_empty() {
-                0
-            } else {
-                self.table.find(slots.start)
-            },
-            slots,
+            slots: 0..0,
+            start: 0,
+            end: slots.end,
+            later: &self.levels,
+        };
+        if self.has_levels() {
+            cells.begin_level(slots.start);
+        } else {
+            cells.begin(slots);
         }
+        cells
     }
 
     /// Sorts by counting, with a table over all cells of the box.
@@ -538,7 +563,23 @@ fn any_wrapped<P: Placed>(source: P, len: usize, lattice: &Lattice) -> bool {
     any.combined(|| false, |a, b| a | b)
 }
 
-/// Iterator of [`Grid::cells`]: a cell and the sorted points in it.
+/// Points of similar radius, in cells of their own.
+#[derive(Debug, Clone)]
+struct Level {
+    /// The points; the caller's index of them is that among the points of the level.
+    grid: Grid,
+    /// Slot of the first of them among all points.
+    start: usize,
+    /// No point has a larger radius.
+    radius: Radius,
+    /// Edge of its cells.
+    edge: Radius,
+    /// Lattices of the level's cells with the rows of some reaches, which ascend.
+    reaches: Vec<(Radius, OnceLock<Lattice>)>,
+}
+
+/// Iterator of [`Grid::cells`]: a cell and the sorted points in it. Cells of different levels may
+/// have the same coordinates.
 #[derive(Debug, Clone)]
 pub struct Cells<'a> {
     /// The table that is walked.
@@ -547,8 +588,42 @@ pub struct Cells<'a> {
     place: usize,
     /// The row it lies in, looked up once for all cells of the row.
     row: RowOfCells,
-    /// Slots whose cells are yet to come.
+    /// Slots whose cells are yet to come, in the table.
     slots: Range<usize>,
+    /// The slot that the table calls 0.
+    start: usize,
+    /// End of the slots, in all tables.
+    end: usize,
+    /// Levels that are yet to come.
+    later: &'a [Level],
+}
+
+impl Cells<'_> {
+    /// Begins with these points of the table.
+    #[inline]
+    fn begin(&mut self, slots: Range<usize>) {
+        if !slots.is_empty() {
+            self.place = self.table.find(slots.start);
+        }
+        self.slots = slots;
+    }
+
+    /// Begins with the next level that has points from slot `first` on; false if there is none.
+    #[cold]
+    fn begin_level(&mut self, first: usize) -> bool {
+        while let Some((level, later)) = self.later.split_first() {
+            self.later = later;
+            let slots = level.slots();
+            let own = slots.start.max(first)..slots.end.min(self.end);
+            if !own.is_empty() {
+                (self.table, self.start) = (&level.grid.table, slots.start);
+                self.row = RowOfCells::default();
+                self.begin(own.start - slots.start..own.end - slots.start);
+                return true;
+            }
+        }
+        false
+    }
 }
 
 impl Iterator for Cells<'_> {
@@ -556,20 +631,25 @@ impl Iterator for Cells<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        while !self.slots.is_empty() {
-            let place = self.place;
-            let points = self.table.points(place)?;
-            self.place += 1;
-            if points.is_empty() {
-                continue;
+        loop {
+            while !self.slots.is_empty() {
+                let place = self.place;
+                let points = self.table.points(place)?;
+                self.place += 1;
+                if points.is_empty() {
+                    continue;
+                }
+                let begin = points.start.max(self.slots.start);
+                let end = points.end.min(self.slots.end);
+                if begin < end {
+                    self.slots.start = end;
+                    let cell = self.table.cell(place, &mut self.row);
+                    return Some((cell, begin + self.start..end + self.start));
+                }
             }
-            let begin = points.start.max(self.slots.start);
-            let end = points.end.min(self.slots.end);
-            if begin < end {
-                self.slots.start = end;
-                return Some((self.table.cell(place, &mut self.row), begin..end));
+            if self.later.is_empty() || !self.begin_level(0) {
+                return None;
             }
         }
-        None
     }
 }

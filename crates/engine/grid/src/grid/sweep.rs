@@ -1,8 +1,8 @@
 //! The candidates of cell after cell, as runs of sorted points.
 //!
-//! Rows are looked up once per row of cells and not once per cell: a [`Sweep`] remembers the rows
-//! around the last (y, z), and the cells of a row are asked for in order. Per cell and row a run
-//! then costs two loads of starts in a dense table.
+//! Rows are looked up once per row of cells and not once per cell: a [`TableSweep`] remembers the
+//! rows around the last (y, z), and the cells of a row are asked for in order. Per cell and row a
+//! run then costs two loads of starts in a dense table.
 //!
 //! # Ahead
 //!
@@ -14,27 +14,29 @@
 //! # Batches
 //!
 //! Around a box much smaller than the radius a cell has millions of runs, one per image.
-//! [`Sweep::next_runs`] gives them in pieces of at most 65,536 runs and about 524,288 points, and
-//! [`Walked`] remembers where it stopped.
+//! [`TableSweep::next_runs`] gives them in pieces of at most 65,536 runs and about 524,288 points,
+//! and [`Walked`] remembers where it stopped.
 //!
 //! # Shares
 //!
 //! A backend that searches for its own bricks evaluates pairs of two own points once and pairs
-//! with other points for its own alone. [`Sweep::runs_of_share`] gives the runs ahead, and behind
-//! them the stretches of cells before the target that are not of the share, found by walking those
-//! rows cell by cell.
+//! with other points for its own alone. [`TableSweep::runs_of_share`] gives the runs ahead, and
+//! behind them the stretches of cells before the target that are not of the share, found by walking
+//! those rows cell by cell.
 //!
 //! # Inside a periodic box
 //!
-//! Most cells of a large box have candidates of the central image alone. [`Sweep::inside_until`]
-//! tells them by the rows that were found and by the reach along x, once per row of cells, and
-//! [`Sweep::runs_inside`] gives their runs without wrapping a cell or cutting a row.
+//! Most cells of a large box have candidates of the central image alone.
+//! [`TableSweep::inside_until`] tells them by the rows that were found and by the reach along x,
+//! once per row of cells, and [`TableSweep::runs_inside`] gives their runs without wrapping a cell
+//! or cutting a row.
 //!
 //! **Invariant:** the runs of a cell hold every sorted point within the radius of any point in the
 //! cell, each once per image, in an order that depends on the cells alone.
 
 use crate::{
-    Cell, Grid,
+    Cell, Grid, Lattice,
+    lattice::rows::Row,
     memory::{Shortage, make_room, make_room_for_one},
     table::{CellTable, cells::RowCells},
 };
@@ -50,17 +52,17 @@ pub struct Run {
 }
 
 /// The name of the memory in messages.
-const WHAT: &str = "the candidates of a cell";
+pub(super) const WHAT: &str = "the candidates of a cell";
 
-/// Maximum number of runs that [`Sweep::next_runs`] gives at a time.
+/// Maximum number of runs that [`TableSweep::next_runs`] gives at a time.
 pub const MAX_RUNS: usize = 1 << 16;
 /// Rows that are walked at a time where the box cuts none of them, however many points they hold,
 /// as in an open domain.
-const MAX_ROWS: usize = 1 << 8;
-/// Maximum number of points in all runs of [`Sweep::next_runs`] but the last.
+pub(super) const MAX_ROWS: usize = 1 << 8;
+/// Maximum number of points in all runs of [`TableSweep::next_runs`] but the last.
 pub const MAX_POINTS: usize = 1 << 19;
 
-/// Finds the candidates of cells of one grid; made by [`Grid::sweep`].
+/// Finds the candidates of cells in the table of one grid.
 ///
 /// Neighbour rows stay found while the cells asked for lie in the same row, so cells are best asked
 /// for in the order of [`Grid::cells`].
@@ -70,11 +72,15 @@ pub const MAX_POINTS: usize = 1 << 19;
 ///
 /// It borrows the grid and owns its buffers; a worker makes one per task.
 #[derive(Debug, Clone)]
-pub struct Sweep<'a> {
+pub(super) struct TableSweep<'a> {
     /// The grid that is searched.
     grid: &'a Grid,
+    /// Its lattice, with the rows that are in reach.
+    lattice: &'a Lattice,
     /// (y, z) the rows were found for.
     of: Option<[i64; 2]>,
+    /// Cells beyond that along y and z which the rows were found for too.
+    block: [i64; 2],
     /// The rows that were found.
     rows: Vec<RowInReach>,
     /// Largest offset along x of the rows.
@@ -104,21 +110,23 @@ struct RowInReach {
     image_z: i32,
 }
 
-/// How far the runs of a cell have been walked by [`Sweep::next_runs`].
+/// How far the runs of a cell have been walked by [`TableSweep::next_runs`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Walked {
-    /// Number of the row that comes next.
-    row: usize,
+    /// Number of the level that comes next.
+    pub(super) level: usize,
+    /// Number of its row that comes next.
+    pub(super) row: usize,
     /// The cell of that row that comes next; None for its first.
-    low: Option<i64>,
+    pub(super) low: Option<i64>,
     /// Every run has been given.
-    all: bool,
+    pub(super) all: bool,
 }
 
 impl Walked {
     /// Returns true if some runs have been given.
     pub fn is_begun(&self) -> bool {
-        self.all || self.row > 0 || self.low.is_some()
+        self.all || self.level > 0 || self.row > 0 || self.low.is_some()
     }
 
     /// Returns true if there are no more runs.
@@ -129,19 +137,19 @@ impl Walked {
 
 /// How much is collected at a time.
 #[derive(Debug, Clone, Copy)]
-struct Limit {
+pub(super) struct Limit {
     /// Maximum number of runs.
-    runs: usize,
+    pub(super) runs: usize,
     /// Maximum number of points in all runs but the last.
-    points: usize,
+    pub(super) points: usize,
 }
 
 impl Limit {
-    const NONE: Self = Self {
+    pub(super) const NONE: Self = Self {
         runs: usize::MAX,
         points: usize::MAX,
     };
-    const BATCH: Self = Self {
+    pub(super) const BATCH: Self = Self {
         runs: MAX_RUNS,
         points: MAX_POINTS,
     };
@@ -149,18 +157,21 @@ impl Limit {
 
 /// Which of the runs of a cell are collected.
 #[derive(Debug, Clone, Copy)]
-enum Which {
+pub(super) enum Which {
     All,
     /// Those ahead of a sorted point.
     Ahead(usize),
 }
 
 impl Grid {
-    /// A search for the candidates of cells, one after the other.
-    pub fn sweep(&self) -> Sweep<'_> {
-        Sweep {
+    /// A search for the candidates of cells of the grid's table, one after the other, in the rows
+    /// that a lattice of the same cells has.
+    pub(super) fn table_sweep<'a>(&'a self, lattice: &'a Lattice) -> TableSweep<'a> {
+        TableSweep {
             grid: self,
+            lattice,
             of: None,
+            block: [0; 2],
             rows: Vec::new(),
             reach: 0,
             central: false,
@@ -168,10 +179,21 @@ impl Grid {
         }
     }
 
-    /// Calls `visit` with every run that [`Sweep::runs`] gives for `cell`, in the same order. For
-    /// one cell alone: nothing is stored.
-    pub fn for_each_run(&self, cell: Cell, mut visit: impl FnMut(Run)) {
-        let (lattice, table) = (self.lattice(), self.table());
+    /// Calls `visit` with every run that [`runs`](crate::Sweep::runs) gives for `cell`, in the same
+    /// order. For one cell alone: nothing is stored.
+    pub fn for_each_run(&self, cell: Cell, visit: impl FnMut(Run)) {
+        self.for_each_run_within(&self.lattice, cell, visit);
+    }
+
+    /// The same of the rows that a lattice of the same cells has.
+    #[inline(always)]
+    pub(super) fn for_each_run_within(
+        &self,
+        lattice: &Lattice,
+        cell: Cell,
+        mut visit: impl FnMut(Run),
+    ) {
+        let table = self.table();
         let [x, y, z] = cell;
         for row in lattice.rows() {
             let (y, image_y) = wrap(y + row.y, lattice.period(1));
@@ -216,7 +238,7 @@ fn piece(
     (low + span + 1, Run { slots, image })
 }
 
-impl Sweep<'_> {
+impl TableSweep<'_> {
     /// Every run of the grid's points that can lie within the radius of a point in `cell` or the
     /// `more` cells that follow it along x, by ascending image and row; no point stands in two runs
     /// of the same image.
@@ -226,10 +248,10 @@ impl Sweep<'_> {
     ///
     /// With `more` cells the runs reach as far beyond the last of them as before the first.
     #[inline(always)]
-    pub fn runs(&mut self, cell: Cell, more: i64) -> Result<&[Run], Shortage> {
+    pub(super) fn runs(&mut self, cell: Cell, more: i64) -> Result<&[Run], Shortage> {
         let [x, ..] = cell;
         self.begin(cell)?;
-        match self.grid.lattice().period(0) {
+        match self.lattice.period(0) {
             None => self.collect_open(x, more),
             Some(_) => self.collect(x, more, Which::All, Limit::NONE, &mut Walked::default())?,
         }
@@ -244,7 +266,7 @@ impl Sweep<'_> {
     /// # Errors
     /// [`Shortage`] where there is no memory for them.
     #[inline(always)]
-    pub fn next_runs(
+    pub(super) fn next_runs(
         &mut self,
         cell: Cell,
         ahead_of: Option<usize>,
@@ -252,7 +274,7 @@ impl Sweep<'_> {
     ) -> Result<&[Run], Shortage> {
         let [x, ..] = cell;
         self.begin(cell)?;
-        if !walked.is_begun() && self.is_inside_along_x(x) {
+        if !walked.is_begun() && self.is_inside_along_x(x, 0, MAX_ROWS) {
             // Whole rows, each of one image.
             match ahead_of {
                 None => self.collect_open(x, 0),
@@ -267,17 +289,17 @@ impl Sweep<'_> {
     }
 
     /// Returns true if no row that was found is cut by the ends of the box when it is walked around
-    /// cell `x`, and there are few rows.
+    /// cell `x` and the `more` cells after it, and there are at most `max_rows` rows.
     ///
     /// Rows may be of any image along y and z: two in three cells near the faces of a box are near
     /// none across x.
     #[inline(always)]
-    fn is_inside_along_x(&self, x: i64) -> bool {
-        let ends = match self.grid.lattice().period(0) {
+    pub(super) fn is_inside_along_x(&self, x: i64, more: i64, max_rows: usize) -> bool {
+        let ends = match self.lattice.period(0) {
             None => true,
-            Some(period) => x >= self.reach && x + self.reach < period,
+            Some(period) => x >= self.reach && x + more + self.reach < period,
         };
-        ends && self.rows.len() <= MAX_ROWS
+        ends && self.rows.len() <= max_rows
     }
 
     /// The last cell of the row of `cell`, itself or after it along x, whose candidates and those
@@ -289,11 +311,11 @@ impl Sweep<'_> {
     /// # Errors
     /// [`Shortage`] where there is no memory for the rows.
     #[inline(always)]
-    pub fn inside_until(&mut self, cell: Cell) -> Result<Option<i64>, Shortage> {
+    pub(super) fn inside_until(&mut self, cell: Cell) -> Result<Option<i64>, Shortage> {
         let [x, ..] = cell;
         self.begin(cell)?;
         let reach = self.reach;
-        Ok(match self.grid.lattice().period(0) {
+        Ok(match self.lattice.period(0) {
             _ if !self.central => None,
             None => Some(i64::MAX),
             Some(period) if x >= reach && x + reach < period => Some(period - 1 - reach),
@@ -312,7 +334,7 @@ impl Sweep<'_> {
     /// # Errors
     /// [`Shortage`] where there is no memory for them.
     #[inline(always)]
-    pub fn runs_inside(
+    pub(super) fn runs_inside(
         &mut self,
         cell: Cell,
         more: i64,
@@ -325,6 +347,31 @@ impl Sweep<'_> {
             Some(from) => self.collect_open_ahead(x, more, from),
         }
         Ok(&self.runs)
+    }
+
+    /// Finds the rows of `cell` and of the cells up to as many beyond it along y and z as `block`
+    /// says, unless they are those of the last one, and forgets the runs.
+    #[inline(always)]
+    pub(super) fn begin_block(&mut self, cell: Cell, block: [i64; 2]) -> Result<(), Shortage> {
+        if self.block != block {
+            (self.block, self.of) = (block, None);
+        }
+        self.begin(cell)
+    }
+
+    /// Forgets the runs that were collected.
+    pub(super) fn forget_runs(&mut self) {
+        self.runs.clear();
+    }
+
+    /// The runs that were collected last.
+    pub(super) fn collected(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// Returns true if all rows that were found are of the central image along y and z.
+    pub(super) fn is_central(&self) -> bool {
+        self.central
     }
 
     /// Finds the rows of `cell` unless they are those of the last one, and forgets the runs.
@@ -345,10 +392,15 @@ impl Sweep<'_> {
     /// # Errors
     /// [`Shortage`] where there is no memory for them.
     #[inline(always)]
-    pub fn runs_ahead(&mut self, cell: Cell, more: i64, from: usize) -> Result<&[Run], Shortage> {
+    pub(super) fn runs_ahead(
+        &mut self,
+        cell: Cell,
+        more: i64,
+        from: usize,
+    ) -> Result<&[Run], Shortage> {
         let [x, ..] = cell;
         self.begin(cell)?;
-        if self.grid.lattice().effective_domain().is_periodic() {
+        if self.lattice.effective_domain().is_periodic() {
             let walked = &mut Walked::default();
             self.collect(x, more, Which::Ahead(from), Limit::NONE, walked)?;
         } else {
@@ -364,7 +416,7 @@ impl Sweep<'_> {
     ///
     /// # Errors
     /// [`Shortage`] where there is no memory for them.
-    pub fn runs_of_share(
+    pub(super) fn runs_of_share(
         &mut self,
         cell: Cell,
         more: i64,
@@ -416,7 +468,7 @@ impl Sweep<'_> {
 
     /// Collects one run per row; in an open domain nothing is cut.
     #[inline(always)]
-    fn collect_open(&mut self, x: i64, more: i64) {
+    pub(super) fn collect_open(&mut self, x: i64, more: i64) {
         let table = self.grid.table();
         for row in &self.rows {
             let slots = table.run(row.cells, x - row.reach, x + more + row.reach);
@@ -433,7 +485,7 @@ impl Sweep<'_> {
     /// A run that crosses the end of the box is cut there, because its two parts are seen through
     /// different images.
     #[inline(always)]
-    fn collect(
+    pub(super) fn collect(
         &mut self,
         x: i64,
         more: i64,
@@ -441,7 +493,7 @@ impl Sweep<'_> {
         limit: Limit,
         walked: &mut Walked,
     ) -> Result<(), Shortage> {
-        let period = self.grid.lattice().period(0);
+        let period = self.lattice.period(0);
         let table = self.grid.table();
         let (mut points, last) = (0, self.runs.len().saturating_add(limit.runs));
         while let Some(&row) = self.rows.get(walked.row) {
@@ -487,35 +539,50 @@ impl Sweep<'_> {
     #[cold]
     #[inline(never)]
     fn find_rows(&mut self, y: i64, z: i64) -> Result<(), Shortage> {
-        let lattice = self.grid.lattice();
-        let (period_y, period_z) = (lattice.period(1), lattice.period(2));
         self.of = None;
         self.rows.clear();
-        make_room(&mut self.rows, lattice.rows().len(), WHAT)?;
-        // In an open domain a row has one run.
-        self.runs.clear();
-        make_room(&mut self.runs, lattice.rows().len().min(MAX_RUNS), WHAT)?;
-        for row in lattice.rows() {
-            let (ahead, own) = ([row.z, row.y] >= [0, 0], [row.z, row.y] == [0, 0]);
-            let (y, image_y) = wrap(y + row.y, period_y);
-            let (z, image_z) = wrap(z + row.z, period_z);
-            if let Some(cells) = self.grid.table().row(y, z) {
-                self.rows.push(RowInReach {
-                    cells,
-                    ahead,
-                    own,
-                    at: [y, z],
-                    reach: row.reach,
-                    image_y,
-                    image_z,
-                });
-            }
+        let lattice = self.lattice;
+        let rows = match self.block {
+            [0, 0] => lattice.rows().len(),
+            block => lattice.rows_of_block(block).count(),
+        };
+        make_room(&mut self.rows, rows, WHAT)?;
+        match self.block {
+            [0, 0] => lattice
+                .rows()
+                .iter()
+                .for_each(|row| self.add_row([y, z], row)),
+            block => (lattice.rows_of_block(block)).for_each(|row| self.add_row([y, z], &row)),
         }
         let is_central = |row: &RowInReach| (row.image_y, row.image_z) == (0, 0);
         self.reach = self.rows.iter().map(|row| row.reach).max().unwrap_or(0);
         self.central = self.rows.iter().all(is_central);
+        // A row has one run if none is cut, which is where there may be many of them.
+        let most = if self.central { usize::MAX } else { MAX_RUNS };
+        let runs = self.rows.len().min(most);
+        self.runs.clear();
+        make_room(&mut self.runs, runs, WHAT)?;
         self.of = Some([y, z]);
         Ok(())
+    }
+
+    /// Adds a row in reach of the cells at (y, z), if it holds points; there is room for it.
+    #[inline(always)]
+    fn add_row(&mut self, [y, z]: [i64; 2], row: &Row) {
+        let (ahead, own) = ([row.z, row.y] >= [0, 0], [row.z, row.y] == [0, 0]);
+        let (y, image_y) = wrap(y + row.y, self.lattice.period(1));
+        let (z, image_z) = wrap(z + row.z, self.lattice.period(2));
+        if let Some(cells) = self.grid.table().row(y, z) {
+            self.rows.push(RowInReach {
+                cells,
+                ahead,
+                own,
+                at: [y, z],
+                reach: row.reach,
+                image_y,
+                image_z,
+            });
+        }
     }
 }
 

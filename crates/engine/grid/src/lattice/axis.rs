@@ -23,8 +23,8 @@
 //! lengths, its wrap, and the cell is counted from the face of the box, clamped to the cells there
 //! are: rounding may put a point at the very end one cell too far.
 
-use crate::constants::FAR_SHIFT;
 pub(crate) use crate::constants::{EVEN_CELLS, FARTHEST_CELL};
+use crate::{Domain, constants::FAR_SHIFT};
 
 /// Coordinates of a cell; wrapped into `0..n` on periodic axes.
 pub type Cell = [i64; 3];
@@ -53,8 +53,8 @@ pub(super) struct Axis {
 /// On an open axis the cell is floor(x · `inverse_edge` + `phase`), and beyond ±2⁴⁰ as `far_cell`
 /// in `lattice.rs` and in `contract.cuh` has it. On a periodic axis of a straight box it is
 /// floor((x − w · `length`) · `inverse_edge`) with w = floor(x / `length`), clamped to `0..cells`;
-/// of a tilted one floor((f − floor(f)) · `cells`), with f the fraction that the row of
-/// [`Domain::inverse`](crate::Domain::inverse) gives.
+/// of a tilted one floor((f − floor(f)) · `cells`), with f the fraction that `row` gives; x is the
+/// dot product with it too where an axis of a tilted box is open.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AxisScale {
     /// Cells per unit length (in a tilted box, of its width).
@@ -65,6 +65,10 @@ pub struct AxisScale {
     pub cells: i64,
     /// Where cell 0 begins, in cells before coordinate 0, on an open axis.
     pub phase: f64,
+    /// In a tilted box the vector whose dot product with a position is its fraction along the axis;
+    /// on an open axis where the position lies along it, which is a coordinate unless a box vector
+    /// leans along an open axis. In a straight box the unit vector of the axis.
+    pub row: [f64; 3],
 }
 
 /// The scale of open axes, which all have cells of the same edge.
@@ -137,6 +141,28 @@ pub(super) struct Period {
     pub(super) length: f64,
     /// Cells in the box.
     pub(super) cells: i64,
+}
+
+/// The axes of a straight box with cells of these edges. A periodic axis is cut into whole cells,
+/// which are larger, or smaller by up to a share `fit` where the box is so cut into one more.
+pub(super) fn straight_axes(edges: [f64; 3], domain: &Domain, fit: f64) -> [Axis; 3] {
+    std::array::from_fn(|axis| {
+        let Some(length) = domain.lengths()[axis] else {
+            return Axis {
+                inverse_edge: 1.0 / edges[axis],
+                period: None,
+            };
+        };
+        let cells = length / edges[axis] * (1.0 + fit);
+        let cells = cells.floor().clamp(1.0, FARTHEST_CELL);
+        Axis {
+            inverse_edge: cells / length,
+            period: Some(Period {
+                length,
+                cells: cells as i64,
+            }),
+        }
+    })
 }
 
 impl Axis {

@@ -50,6 +50,7 @@
 pub(crate) mod axis;
 mod double;
 mod effective;
+mod nested;
 mod proxies;
 pub(crate) mod rows;
 mod tilted;
@@ -57,10 +58,10 @@ mod tilted;
 use crate::{
     Bounds, Domain, Error, ErrorKind, Precision, Radius, domain::tilt::along, error::axis_name,
 };
-use axis::{Axis, AxisScale, Cell, FARTHEST_CELL, OpenScale, PHASE, Period, Placing};
+use axis::{Axis, AxisScale, Cell, OpenScale, PHASE, Placing, straight_axes};
 pub(crate) use double::Frame;
 pub use proxies::WrappedProxies;
-use rows::{MAX_IMAGES, Reach, Row, images_within, stencil};
+use rows::{MAX_IMAGES, Reach, Row, images_within, single_slack, stencil};
 use std::sync::Arc;
 
 /// Cells of edge r/K for one radius and domain, shared by all point sets of an engine.
@@ -84,6 +85,8 @@ pub struct Lattice {
     frame: Option<Frame>,
     /// For backends that wrap points into the box.
     proxies: WrappedProxies,
+    /// What rounding adds to distances along each axis, for [`nested`](Self::nested).
+    slack: [f64; 3],
 }
 
 /// Cells that points within some bounds can lie in, as [`Lattice::cells_within`] finds them.
@@ -165,27 +168,23 @@ impl Lattice {
         };
         let proxies = WrappedProxies::new(radius, &seen, bounds, frame.as_ref());
         if let Some(tilt) = seen.tilt() {
-            let tilted::Cells { axes, rows, reach } =
-                tilted::cells(radius, &seen, tilt, subdivision, bounds)?;
+            let cells = tilted::cells(radius, &seen, tilt, subdivision, bounds)?;
             return Ok(Self {
                 radius,
                 domain,
                 seen,
-                axes,
-                reach,
-                rows: Arc::new(rows),
+                axes: cells.axes,
+                reach: cells.reach,
+                rows: Arc::new(cells.rows),
                 frame,
                 proxies,
+                slack: [cells.rounding; 3],
             });
         }
         let reach = Reach::new(radius, &seen, bounds);
-        let mut axes = [0, 1, 2].map(|axis| Axis {
-            inverse_edge: 1.0 / (reach.along(axis) / subdivision[axis]),
-            period: None,
-        });
         for (axis, length) in seen.lengths().into_iter().enumerate() {
             let Some(length) = length else { continue };
-            let (reach, edge) = (reach.along(axis), reach.along(axis) / subdivision[axis]);
+            let reach = reach.along(axis);
             if reach / length > MAX_IMAGES {
                 return Err(ErrorKind::TooManyImages {
                     axis: axis_name(axis),
@@ -195,16 +194,9 @@ impl Lattice {
                 }
                 .into());
             }
-            let cells = length / edge * (1.0 + fit);
-            let cells = cells.floor().clamp(1.0, FARTHEST_CELL);
-            axes[axis] = Axis {
-                inverse_edge: cells / length,
-                period: Some(Period {
-                    length,
-                    cells: cells as i64,
-                }),
-            };
         }
+        let edges = [0, 1, 2].map(|axis| reach.along(axis) / subdivision[axis]);
+        let axes = straight_axes(edges, &seen, fit);
         let rows = stencil(&reach, axes.map(|axis| 1.0 / axis.inverse_edge))?;
         Ok(Self {
             radius,
@@ -215,6 +207,7 @@ impl Lattice {
             rows: Arc::new(rows),
             frame,
             proxies,
+            slack: single_slack(&seen, bounds),
         })
     }
 
@@ -402,11 +395,7 @@ impl Lattice {
             inverse_edge,
             period,
         } = self.axes[axis];
-        let tilt = self.seen.tilt();
-        let row = match tilt {
-            Some(tilt) if period.is_some() || tilt.slanted => tilt.inverse[axis],
-            _ => along(axis, 1.0),
-        };
+        let (tilt, row) = (self.seen.tilt(), self.row(axis));
         let ends = match period {
             Some(period) => [0.0, (period.cells - 1) as f64],
             None => [f64::NEG_INFINITY, f64::INFINITY],
@@ -427,6 +416,15 @@ impl Lattice {
                 0.0
             },
             ends,
+        }
+    }
+
+    /// The vector whose dot product with a position says where it lies along an axis: in a tilted
+    /// box as a fraction, else as a coordinate.
+    fn row(&self, axis: usize) -> [f64; 3] {
+        match self.seen.tilt() {
+            Some(tilt) if self.axes[axis].period.is_some() || tilt.slanted => tilt.inverse[axis],
+            _ => along(axis, 1.0),
         }
     }
 
@@ -478,6 +476,7 @@ impl Lattice {
             length: period.map_or(0.0, |period| period.length),
             cells: period.map_or(0, |period| period.cells),
             phase: if self.seen.is_tilted() { 0.0 } else { PHASE },
+            row: self.row(axis),
         }
     }
 

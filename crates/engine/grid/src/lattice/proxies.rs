@@ -27,6 +27,11 @@
 //! * *Open axes.* In single precision both sides do the same operations: 0. In double precision
 //!   `2⁻²¹·(|x_i − centre| + r)`, as the module `double` has it. The distance is the target's, so
 //!   an outlier makes the filter coarse for itself alone.
+//! * *Boxes whose vectors lean along open axes.* Proxies then lie in one box across the directions
+//!   without images only; along these the points reach some A from the origin. B stands for
+//!   `B + |n|·A` along an axis that a box vector leans along, with n the unit vector of such a
+//!   direction. Where several such axes are open the sum of both counts. An axis along which no
+//!   vector leans is as any open one.
 //!
 //! The errors along the axes are a vector, so `||e| − |d||` is at most its length E, and the outer
 //! radius r + E. Squares are rounded: the contract's `d²` and `r²` let |d| be `r·(1 + 2v)`, the
@@ -85,26 +90,44 @@ impl WrappedProxies {
             rounding: [0.0; 3],
             has_inner: false,
         };
+        // How far points lie along directions without images that are not those of coordinates.
+        let slanted = seen.tilt().filter(|tilt| tilt.slanted);
+        let across: [(f64, [f64; 3]); 3] = std::array::from_fn(|k| match slanted {
+            Some(tilt) if vectors[k].is_none() => {
+                let farthest = tilt.farthest_fraction(k, magnitudes);
+                (power_of_two(farthest), tilt.vectors[k])
+            }
+            _ => (0.0, [0.0; 3]),
+        });
         let mut squares = 0.0;
         for axis in 0..3 {
             let along = |k: usize| vectors[k].map_or(0.0, |vector| vector[axis].abs());
             let length: f64 = (0..3).map(along).sum();
-            if length > FARTHEST_IMAGE {
+            let beside: f64 = match length {
+                0.0 => 0.0,
+                _ => across
+                    .iter()
+                    .map(|(far, unit)| far * unit[axis].abs())
+                    .sum(),
+            };
+            if length + beside > FARTHEST_IMAGE {
                 return proxies;
             }
-            let of_f64 = (0..3).map(|k| boxes[k] * along(k)).sum::<f64>() * 2f64.powi(-46);
+            let of_boxes: f64 = (0..3).map(|k| boxes[k] * along(k)).sum();
+            let of_f64 = (of_boxes + beside) * 2f64.powi(-46);
+            let of_proxies = ROUNDING * (length + beside + r);
             let error = match radius.precision() {
                 Precision::Single if length == 0.0 => 0.0,
                 Precision::Single => {
                     let extent = length * power_of_two((bounds.extent()[axis] / length).max(1.0));
                     let of_contract = 1.02 * 2f64.powi(-23) * (extent + r);
-                    ROUNDING * (length + r) + of_contract + of_f64
+                    of_proxies + of_contract + of_f64
                 }
                 Precision::Double => {
                     if length == 0.0 {
                         proxies.rounding[axis] = ROUNDING;
                     }
-                    ROUNDING * (length + r) + of_f64
+                    of_proxies + of_f64
                 }
             };
             squares += error * error;

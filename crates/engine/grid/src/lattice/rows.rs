@@ -45,21 +45,23 @@ impl Reach {
     /// axes, which keeps cells cubes. Beyond that every axis gets its own: one long box must not
     /// enlarge the cells along the others.
     pub(super) fn new(radius: Radius, domain: &Domain, bounds: &Bounds) -> Self {
-        let (value, enlargement, slack) = match radius.precision() {
-            Precision::Single => {
-                let slack = single_slack(domain, bounds);
-                (
-                    f64::from(radius.value()),
-                    1.0 + 2f64.powi(-20),
-                    slack.map(|slack| slack * 2f64.powi(-22)),
-                )
-            }
-            Precision::Double => (
+        match radius.precision() {
+            Precision::Single => Self::with_slack(radius, single_slack(domain, bounds)),
+            Precision::Double => Self::enlarged(
                 radius.value_f64(),
                 double::ENLARGEMENT,
                 double::slack(domain, bounds),
             ),
-        };
+        }
+    }
+
+    /// In single precision, with this much added along each axis by rounding.
+    pub(super) fn with_slack(radius: Radius, slack: [f64; 3]) -> Self {
+        Self::enlarged(f64::from(radius.value()), SINGLE_ENLARGEMENT, slack)
+    }
+
+    /// A radius with what rounding adds to it.
+    fn enlarged(value: f64, enlargement: f64, slack: [f64; 3]) -> Self {
         let largest = slack.into_iter().fold(0.0, f64::max);
         if largest <= value / 64.0 {
             return Self {
@@ -84,14 +86,18 @@ impl Reach {
     }
 }
 
-/// Per axis, the length of the box and the extent of the points in whole boxes, a power of two of
-/// them; 0 where it is open.
-fn single_slack(domain: &Domain, bounds: &Bounds) -> [f64; 3] {
+/// Share by which a radius is enlarged in single precision.
+pub(super) const SINGLE_ENLARGEMENT: f64 = 1.0 + 1.0 / (1 << 20) as f64;
+
+/// What rounding may add to a distance along each axis in single precision: a share of the length
+/// of the box and of the extent of the points in whole boxes, a power of two of them; 0 where it is
+/// open.
+pub(super) fn single_slack(domain: &Domain, bounds: &Bounds) -> [f64; 3] {
     let (lengths, extent) = (domain.lengths(), bounds.extent());
     std::array::from_fn(|axis| {
         lengths[axis].map_or(0.0, |length| {
             let boxes = (extent[axis] / length).max(1.0).log2().ceil().exp2();
-            length + boxes * length
+            (length + boxes * length) * 2f64.powi(-22)
         })
     })
 }
@@ -114,7 +120,7 @@ pub(super) fn cells_reached(difference: f64, nudge: f64) -> i64 {
 }
 
 /// The name of the memory for rows in messages.
-pub(super) const ROWS: &str = "the neighbour rows of a cell";
+pub(crate) const ROWS: &str = "the neighbour rows of a cell";
 
 /// Rows within `reach` of a cell, each cut to the chord it leaves along x.
 ///

@@ -45,7 +45,7 @@
 use super::{
     axis::{Axis, FARTHEST_CELL, Period, floor, open_cell},
     double::ENLARGEMENT,
-    rows::{MAX_IMAGES, ROWS, Row, cells_reached, images_within},
+    rows::{MAX_IMAGES, ROWS, Row, SINGLE_ENLARGEMENT, cells_reached, images_within},
 };
 use crate::{
     Bounds, Domain, Error, ErrorKind, Precision, Radius, domain::tilt::Tilt, domain::tilt::norm,
@@ -62,6 +62,8 @@ pub(super) struct Cells {
     pub(super) rows: Vec<Row>,
     /// The enlarged radius.
     pub(super) reach: f64,
+    /// What rounding adds to the radius.
+    pub(super) rounding: f64,
 }
 
 /// The cells of a tilted box, with a number of cells to the radius along each axis.
@@ -76,18 +78,12 @@ pub(super) fn cells(
     bounds: &Bounds,
 ) -> Result<Cells, Error> {
     let enlargement = match radius.precision() {
-        Precision::Single => 1.0 + 2f64.powi(-20),
+        Precision::Single => SINGLE_ENLARGEMENT,
         Precision::Double => ENLARGEMENT,
     };
     let rounding = rounding(radius, domain, tilt, bounds);
     let enlarged = (radius.value_f64() + rounding) * enlargement;
-    let mut axes = subdivision.map(|cells| Axis {
-        inverse_edge: cells / enlarged,
-        period: None,
-    });
-    let mut per_box = axes.map(|axis| axis.inverse_edge);
-    for (k, length) in domain.lengths().into_iter().enumerate() {
-        let Some(length) = length else { continue };
+    for k in (0..3).filter(|&k| domain.lengths()[k].is_some()) {
         let width = tilt.width(k);
         if enlarged / width > MAX_IMAGES {
             return Err(ErrorKind::TooManyImages {
@@ -98,22 +94,67 @@ pub(super) fn cells(
             }
             .into());
         }
+    }
+    let axes = axes(enlarged, domain, tilt, subdivision);
+    Ok(Cells {
+        rows: rows(enlarged, tilt, &axes)?,
+        axes,
+        reach: enlarged,
+        rounding,
+    })
+}
+
+/// The axes of cells for an enlarged radius.
+fn axes(enlarged: f64, domain: &Domain, tilt: &Tilt, subdivision: [f64; 3]) -> [Axis; 3] {
+    std::array::from_fn(|k| {
+        let Some(length) = domain.lengths()[k] else {
+            let inverse_edge = subdivision[k] / enlarged;
+            return Axis {
+                inverse_edge,
+                period: None,
+            };
+        };
+        let width = tilt.width(k);
         let cells = (subdivision[k] * width / enlarged)
             .floor()
             .clamp(1.0, FARTHEST_CELL);
-        per_box[k] = cells;
-        axes[k] = Axis {
+        Axis {
             inverse_edge: cells / width,
             period: Some(Period {
                 length,
                 cells: cells as i64,
             }),
-        };
-    }
+        }
+    })
+}
+
+/// The rows within an enlarged radius of a cell.
+fn rows(enlarged: f64, tilt: &Tilt, axes: &[Axis; 3]) -> Result<Vec<Row>, Error> {
+    let per_box = axes.map(|axis| {
+        axis.period
+            .map_or(axis.inverse_edge, |period| period.cells as f64)
+    });
+    Stencil::new(enlarged, tilt, per_box).rows()
+}
+
+/// Cells for one radius and the rows within another, in single precision; rounding adds up to
+/// `rounding` to either.
+///
+/// # Errors
+/// [`ErrorKind::OutOfMemory`].
+pub(super) fn nested(
+    [cells, reach]: [Radius; 2],
+    domain: &Domain,
+    tilt: &Tilt,
+    rounding: f64,
+) -> Result<Cells, Error> {
+    let enlarged = |radius: Radius| (radius.value_f64() + rounding) * SINGLE_ENLARGEMENT;
+    let axes = axes(enlarged(cells), domain, tilt, [1.0; 3]);
     Ok(Cells {
+        rows: rows(enlarged(reach), tilt, &axes)?,
         axes,
-        rows: Stencil::new(enlarged, tilt, per_box).rows()?,
-        reach: enlarged,
+        reach: enlarged(reach),
+        rounding,
     })
 }
 

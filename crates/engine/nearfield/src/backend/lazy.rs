@@ -16,9 +16,12 @@
 //! into memory of its own, and the first result is kept. Both results are equal, because the sort
 //! depends on positions, bounds and lattice alone.
 
-use super::{HostMemory, transfer::words_of};
+use super::{
+    HostMemory,
+    transfer::{positions_of, words_of},
+};
 use nearfield_cpu::CpuBackend;
-use nearfield_grid::{Bounds, Error, Grid, Lattice, Positions, Precision};
+use nearfield_grid::{Bounds, Error, Grid, Lattice, Positions};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The grid of a set.
@@ -224,15 +227,7 @@ impl Deferred {
         // Nothing is locked while the pool works: a thread that waits for it may meanwhile do other
         // work, which may come here again. Two that come at once both sort, to the same end.
         let mut grid = self.memory();
-        let numbers = self.numbers();
-        let positions = match self.lattice.radius().precision() {
-            Precision::Single => numbers.as_chunks::<3>().0.into(),
-            // Memory of words need not be aligned as their pairs are.
-            Precision::Double => {
-                let bytes = bytemuck::cast_slice(numbers);
-                Positions::strided_f64(bytes, 0, size_of::<[f64; 3]>(), self.points)?
-            }
-        };
+        let positions = positions_of(self.numbers(), self.lattice.radius().precision())?;
         backend.install_for(self.points, || {
             grid.build(positions, self.bounds, &self.lattice)
         })?;

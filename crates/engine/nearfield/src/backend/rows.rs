@@ -13,8 +13,11 @@
 //! [`Fault::Reordered`]: super::Fault::Reordered
 
 use super::{Job, StepInput};
-use nearfield_cpu::{NeighborLists, PairGeometry};
-use nearfield_grid::Bounds;
+use nearfield_cpu::{NeighborLists, PairGeometry, SetRadii};
+use nearfield_grid::{
+    Bounds,
+    memory::{Shortage, make_room},
+};
 use nearfield_pairs::{Field, ListKind};
 use std::{
     num::NonZeroU32,
@@ -73,10 +76,65 @@ pub(crate) struct RowRange {
 pub(crate) struct RowPairs<'a> {
     /// The caller's index of every source.
     pub(crate) sources: &'a [u32],
-    /// From the target to the source in its image.
-    pub(crate) displacements: &'a [[f32; 3]],
-    /// Squared lengths of the displacements.
-    pub(crate) squares: &'a [f32],
+    /// Their geometry.
+    pub(crate) geometry: RowGeometry<'a>,
+}
+
+/// From the target to the source in its image, and the squared lengths of these, in the precision
+/// of the search; those who read them round them to `f32`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RowGeometry<'a> {
+    Single {
+        displacements: &'a [[f32; 3]],
+        squares: &'a [f32],
+    },
+    /// Two words of four bytes a number.
+    Double {
+        displacements: &'a [[f32; 6]],
+        squares: &'a [[f32; 2]],
+    },
+}
+
+impl RowGeometry<'_> {
+    /// Writes displacements along each axis, and squares, of some of the pairs to the place of
+    /// what the arrays hold, each number rounded once.
+    ///
+    /// # Errors
+    /// The shortage of memory.
+    pub(crate) fn round_to(
+        self,
+        some: Range<usize>,
+        d: &mut [Vec<f32>; 3],
+        d2: &mut Vec<f32>,
+    ) -> Result<(), Shortage> {
+        for numbers in d.iter_mut().chain([&mut *d2]) {
+            numbers.clear();
+            make_room(numbers, some.len(), "a batch of pairs")?;
+        }
+        match self {
+            Self::Single {
+                displacements,
+                squares,
+            } => {
+                for (axis, d) in d.iter_mut().enumerate() {
+                    d.extend(displacements[some.clone()].iter().map(|of| of[axis]));
+                }
+                d2.extend_from_slice(&squares[some]);
+            }
+            Self::Double {
+                displacements,
+                squares,
+            } => {
+                let rounded = |words: [f32; 2]| bytemuck::cast::<_, f64>(words) as f32;
+                for (axis, d) in d.iter_mut().enumerate() {
+                    let of_axis = |of: &[f32; 6]| rounded([of[2 * axis], of[2 * axis + 1]]);
+                    d.extend(displacements[some.clone()].iter().map(of_axis));
+                }
+                d2.extend(squares[some].iter().map(|&words| rounded(words)));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Callback that takes ranges: the number of each, and its pairs.
@@ -87,12 +145,16 @@ pub(crate) type OnRows<'f> = dyn FnMut(usize, RowPairs<'_>) -> ControlFlow<()> +
 pub(crate) struct Query<'a> {
     /// Slot of the set that is searched.
     pub(crate) sources: usize,
-    /// Three numbers a position.
+    /// Three numbers a position, in double precision six words.
     pub(crate) positions: Field<'a>,
     /// Of the positions.
     pub(crate) bounds: Bounds,
     /// How many of the nearest are kept.
     pub(crate) nearest: Option<NonZeroU32>,
+    /// The radii that count, of the positions and of the points of the set that is searched.
+    pub(crate) radii: SetRadii<&'a [f32]>,
+    /// Tells the radii of the set from those before.
+    pub(crate) radii_stamp: u64,
 }
 
 /// Where the neighbours of free positions go, in any order.

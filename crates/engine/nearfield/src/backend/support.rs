@@ -43,10 +43,6 @@ use std::borrow::Cow;
 pub(crate) enum Feature {
     /// Positions in `f64`.
     Double,
-    /// Pairs left out by filters, of positions in `f64`.
-    FilteredDouble,
-    /// What asks for some lists at a time, or for those of free positions, in `f64`.
-    PortionsInDouble,
     /// Radii of single points.
     PointRadii,
     /// Cut-offs per pair of types.
@@ -88,7 +84,7 @@ pub(crate) enum Feature {
     QueryWithRadii,
     /// The neighbours of one point.
     EachNeighbor,
-    /// The neighbours of one point that filters or radii of single points keep.
+    /// The neighbours of one point that filters keep.
     FilteredVisits,
     /// Batches of pairs for a callback.
     Batches,
@@ -129,24 +125,7 @@ impl Feature {
     fn is_of_engine(&self) -> bool {
         matches!(
             self,
-            Self::Double
-                | Self::FilteredDouble
-                | Self::PortionsInDouble
-                | Self::PointRadii
-                | Self::QueryWithRadii
-                | Self::SlantedBox
-        )
-    }
-
-    /// Whether it asks for some lists at a time, or for those of free positions.
-    pub(crate) fn is_portion(&self) -> bool {
-        matches!(
-            self,
-            Self::LimitedLists
-                | Self::ListChunks
-                | Self::Query
-                | Self::EachNeighbor
-                | Self::Batches
+            Self::Double | Self::PointRadii | Self::QueryWithRadii | Self::SlantedBox
         )
     }
 
@@ -154,11 +133,6 @@ impl Feature {
     fn phrase(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Double => "positions in double precision (f64); it computes in single precision",
-            Self::FilteredDouble => "filters of pairs in double precision (f64)",
-            Self::PortionsInDouble => {
-                "queries, visits of one point, batches, and lists in chunks or within a memory \
-                 limit in double precision (f64)"
-            }
             Self::PointRadii => "radii of single points",
             Self::TypeCutoffs => "cut-offs per pair of types",
             Self::Nearest => "the k nearest neighbours",
@@ -183,7 +157,7 @@ impl Feature {
             Self::PairGeometry => "lists with the geometry of pairs",
             Self::Query => "queries of free positions",
             Self::QueryWithRadii => "queries with radii of single points",
-            Self::FilteredVisits => "visits of one point with filters or radii of single points",
+            Self::FilteredVisits => "visits of one point with filters",
             Self::EachNeighbor => "visits of the neighbours of one point",
             Self::Batches => "batches of pairs for callbacks",
             Self::Skin => "lists with a skin",
@@ -210,7 +184,9 @@ impl Feature {
             }
             Self::FiltersByCells { .. } => "use Strategy::Flat or Strategy::Auto, or Device::Cpu",
             Self::AllPairs => "use Device::Auto, Device::Cpu, Device::Gpu or Device::Hybrid",
-            Self::PointRadii => "use Device::Gpu, Device::Auto or Device::Cpu",
+            Self::PointRadii | Self::QueryWithRadii | Self::SlantedBox => {
+                "use Device::Gpu, Device::Auto or Device::Cpu"
+            }
             feature if feature.is_of_engine() => "use Device::Auto or Device::Cpu",
             _ => "use Device::Auto, Device::Hybrid or Device::Cpu",
         }
@@ -226,10 +202,11 @@ pub(crate) fn supports(backend: Backend, feature: &Feature) -> Result<(), Unsupp
         (Backend::Cpu, _) => true,
         (_, Feature::Lists | Feature::HalfLists | Feature::Counts | Feature::Kernel) => true,
         (Backend::Gpu | Backend::Hybrid, Feature::AllPairs) => true,
-        (Backend::Gpu, Feature::Systems | Feature::Double) => true,
+        (Backend::Gpu, Feature::Systems | Feature::Double | Feature::SlantedBox) => true,
         (
             Backend::Gpu,
             Feature::LimitedLists
+            | Feature::QueryWithRadii
             | Feature::TypeCutoffs
             | Feature::Exclusions
             | Feature::ChosenTargets
@@ -344,8 +321,6 @@ mod tests {
                 Self::Systems,
                 Self::PointRadii,
                 Self::Double,
-                Self::FilteredDouble,
-                Self::PortionsInDouble,
                 Self::SlantedBox,
             ]
         }
@@ -375,7 +350,7 @@ mod tests {
                     "`for_each_neighbor`, `neighbors_of`",
                 ),
                 Self::FilteredVisits => (
-                    "neighbours of these with filters or radii of single points",
+                    "neighbours of these with filters",
                     "`for_each_neighbor`, `neighbors_of`",
                 ),
                 Self::Batches => ("batches of pairs for a callback", "`for_each_batch`"),
@@ -398,14 +373,6 @@ mod tests {
                 Self::Systems => ("pairs of many systems", "`SystemSearch`"),
                 Self::PointRadii => ("radii of single points", "`Builder::radii`"),
                 Self::Double => ("positions in `f64`", "`Builder::precision`"),
-                Self::FilteredDouble => (
-                    "cut-offs, exclusions, chosen targets or the k nearest in `f64`",
-                    "`Builder::precision` and theirs",
-                ),
-                Self::PortionsInDouble => (
-                    "free positions, one point, batches, chunks or a memory limit in `f64`",
-                    "`Builder::precision` and theirs",
-                ),
                 Self::SlantedBox => (
                     "box with a vector that leans along an open axis",
                     "`Builder::box_vectors`",

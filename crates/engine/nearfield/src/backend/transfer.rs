@@ -236,6 +236,24 @@ pub(crate) fn words_of(precision: Precision) -> usize {
     }
 }
 
+/// Positions by their [words](words_of), one behind the other; words need not be aligned as their
+/// pairs are.
+///
+/// # Errors
+/// None for whole points.
+pub(crate) fn positions_of(
+    words: &[f32],
+    precision: Precision,
+) -> Result<Positions<'_>, nearfield_grid::Error> {
+    match precision {
+        Precision::Single => Ok(words.as_chunks::<3>().0.into()),
+        Precision::Double => {
+            let (bytes, points) = (bytemuck::cast_slice(words), words.len() / 6);
+            Positions::strided_f64(bytes, 0, size_of::<[f64; 3]>(), points)
+        }
+    }
+}
+
 /// Bounds of positions that several threads look at.
 ///
 /// None inside once a number was not finite. The lock is taken once per stretch, so workers rarely
@@ -254,14 +272,8 @@ impl RunningBounds {
 
     /// Takes some whole points in, by their [words](words_of).
     pub(crate) fn look(&self, words: &[f32]) {
-        let found = match self.precision {
-            Precision::Single => Bounds::of(words.as_chunks::<3>().0.into(), &Domain::OPEN),
-            Precision::Double => {
-                let (bytes, points) = (bytemuck::cast_slice(words), words.len() / 6);
-                Positions::strided_f64(bytes, 0, size_of::<[f64; 3]>(), points)
-                    .and_then(|positions| Bounds::of(positions, &Domain::OPEN))
-            }
-        };
+        let found = positions_of(words, self.precision)
+            .and_then(|positions| Bounds::of(positions, &Domain::OPEN));
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         *seen = seen.zip(found.ok()).map(|(all, more)| all.union(&more));
     }

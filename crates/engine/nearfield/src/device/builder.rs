@@ -95,8 +95,7 @@ impl DeviceEngineBuilder {
     }
 
     /// A box that repeats along any three vectors, `None` where the axis is open, as
-    /// [`Builder::box_vectors`](crate::Builder::box_vectors) takes them, but none that leans along
-    /// an open axis.
+    /// [`Builder::box_vectors`](crate::Builder::box_vectors) takes them.
     pub fn box_vectors(mut self, vectors: [Option<[f64; 3]>; 3]) -> Self {
         self.domain = Domain::from_vectors(vectors);
         self

@@ -13,7 +13,7 @@ use nearfield_cpu::CutoffTable;
 use nearfield_gpu::{
     DeviceCutoffs, DeviceFilter, DeviceNearest, DeviceShare, GpuBackend, PairOfPoints, Stamped,
 };
-use nearfield_grid::Radius;
+use nearfield_grid::{Precision, Radius};
 use std::{
     num::NonZeroU32,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -62,8 +62,9 @@ impl FilterSettings {
     /// Checks the settings, and copies cut-offs to the device.
     ///
     /// # Errors
-    /// [`ErrorKind::Combined`], [`ErrorKind::NoNearest`], [`ErrorKind::Cpu`] for cut-offs that
-    /// cannot be used and for half lists by a rule that is not symmetric, and [`ErrorKind::Gpu`].
+    /// [`ErrorKind::RadiiInDouble`], [`ErrorKind::Combined`], [`ErrorKind::NoNearest`],
+    /// [`ErrorKind::Cpu`] for cut-offs that cannot be used and for half lists by a rule that is not
+    /// symmetric, and [`ErrorKind::Gpu`].
     pub(super) fn start(
         &self,
         backend: &GpuBackend,
@@ -76,6 +77,9 @@ impl FilterSettings {
             rule: self.rule,
             ..EngineFilters::default()
         };
+        if radius.precision() == Precision::Double && self.rule != RadiusRule::Uniform {
+            return Err(ErrorKind::RadiiInDouble(self.rule).into());
+        }
         if strict && self.rule != RadiusRule::Uniform {
             return Err(ErrorKind::StrictRadii(self.rule).into());
         }
@@ -100,7 +104,8 @@ impl FilterSettings {
             }
             let table = CutoffTable::new(rows, radius, strict)?;
             let mut cutoffs = DeviceCutoffs::default();
-            backend.take_cutoffs(&mut cutoffs, stamped(table.squares()), table.types())?;
+            let (types, precision) = (table.types(), table.precision());
+            backend.take_cutoffs(&mut cutoffs, stamped(table.squares()), types, precision)?;
             (filters.cutoffs, filters.types) = (Some(cutoffs), table.types());
         }
         Ok(filters)
@@ -108,11 +113,6 @@ impl FilterSettings {
 }
 
 impl EngineFilters {
-    /// Returns true if every target needs a type or a radius.
-    pub(super) fn need_data_of_points(&self) -> bool {
-        self.cutoffs.is_some() || self.rule != RadiusRule::Uniform
-    }
-
     /// The filter of a pair of sets, but for the nearest, and the targets that are chosen.
     ///
     /// # Errors

@@ -2,9 +2,9 @@
 //! not pass through the host.
 //!
 //! The host cannot look at the values before they are used. A kernel copies them, replaces those
-//! that cannot be used, and notes them; [`finish`](DeviceEngine::finish) reads the note, returns the
-//! error that the same data in memory of the host would have caused, and forgets them. So a set has
-//! usable data or none.
+//! that cannot be used, and notes them; [`finish`](DeviceEngine::finish) reads the note, returns
+//! the error that the same data in memory of the host would have caused, and forgets them. So a set
+//! has usable data or none.
 
 use super::{
     engine::DeviceEngine,
@@ -88,10 +88,10 @@ impl DeviceEngine {
     /// below 2³² per point, which is copied. Does not wait.
     ///
     /// # Errors
-    /// As [`set_radii_from_device`](Self::set_radii_from_device); negative numbers and those of more
-    /// than 32 bits are found by [`finish`](Self::finish), which returns [`ErrorKind::OnDevice`];
-    /// jobs of the set are then refused until it has exclusions again, or these are
-    /// [cleared](Self::clear_exclusions).
+    /// As [`set_radii_from_device`](Self::set_radii_from_device); negative numbers and those of
+    /// more than 32 bits are found by [`finish`](Self::finish), which returns
+    /// [`ErrorKind::OnDevice`]; jobs of the set are then refused until it has exclusions again, or
+    /// these are [cleared](Self::clear_exclusions).
     pub fn set_molecules_from_device<T: PointNumber>(
         &mut self,
         set: PointSetId,

@@ -10,12 +10,11 @@
 
 use super::{
     engine::DeviceEngine,
+    filters::with_nearest,
     lists::{OverLists, search},
 };
 use crate::{Error, ListKind, ListOrder, PointSetId};
-use nearfield_gpu::{
-    self as gpu, DeviceFields, DeviceResults, ListedPairs, PairCall, PairOfPoints, Skin,
-};
+use nearfield_gpu::{DeviceFields, DeviceResults, ListedPairs, PairCall, PairOfPoints, Skin};
 use std::sync::PoisonError;
 
 impl DeviceEngine {
@@ -31,13 +30,12 @@ impl DeviceEngine {
         fields: &DeviceFields<'_>,
         to: DeviceResults<'_, '_>,
     ) -> Result<(), Error> {
-        // Lists do not say which images of a source are among the nearest.
-        if self.filters.has_nearest() {
-            let what = "the k nearest neighbours";
-            return Err(gpu::Error::from(gpu::ErrorKind::ListedPairs { what }).into());
-        }
         let found = self.current_lists(targets, sources)?;
         let of = self.pair(targets, sources)?;
+        // Where a source is near through several images, lists do not say which of these are among
+        // the nearest. The last that is kept says so.
+        let nearest = self.filters.nearest(&self.backend, of)?;
+        let of = with_nearest(of, &nearest);
         // State left by a panic is that of some search, which is compared with the present one.
         let mut over = found.over.lock().unwrap_or_else(PoisonError::into_inner);
         let is_half = self.settings.lists == ListKind::Half && targets == sources;

@@ -6,6 +6,7 @@
 
 use super::engine::DeviceEngine;
 use crate::{Error, ErrorKind, PointSetId, error::Unsupported};
+use nearfield_cpu::CpuBackend;
 use nearfield_gpu::{DeviceView, PositionNumber};
 
 impl DeviceEngine {
@@ -36,29 +37,72 @@ impl DeviceEngine {
     /// for the device, as a new set does; so do those whose positions reach beyond all points by
     /// more than the room around these.
     ///
-    /// With the k nearest a list has these; exclusions and chosen targets are those of points and
-    /// do not concern positions.
+    /// In an engine with radii of single points [`query_with_radii`](Self::query_with_radii) takes
+    /// those of the positions. With the k nearest a list has these; exclusions and chosen targets
+    /// are those of points and do not concern positions.
     ///
     /// All queries of an engine are one set, which counts as one in
     /// [`point_sets`](Self::point_sets) from the first on. Removing it gives its memory back.
     ///
     /// # Errors
     /// As [`update`](Self::update), whose set is that of the positions, and those of
-    /// [`find_neighbors`](Self::find_neighbors); [`ErrorKind::Unsupported`] in an engine with
-    /// cut-offs or radii of single points, which positions do not have.
+    /// [`find_neighbors`](Self::find_neighbors); [`ErrorKind::QueryWithoutRadii`] where the radius
+    /// of the target counts, and [`ErrorKind::Unsupported`] in an engine with cut-offs of types,
+    /// which positions do not have.
     pub fn query<T: PositionNumber>(
         &mut self,
         positions: &DeviceView<'_, T>,
         sources: PointSetId,
     ) -> Result<PointSetId, Error> {
+        self.query_by(positions, None, sources)
+    }
+
+    /// As [`query`](Self::query), with a search radius for every position, in memory of the host:
+    /// in the unit of the coordinates, and at most the engine's radius. For engines where the
+    /// radius of the target counts, which are those of the rules
+    /// [`Gather`](crate::RadiusRule::Gather) and [`Symmetric`](crate::RadiusRule::Symmetric).
+    ///
+    /// # Errors
+    /// As [`query`](Self::query), [`ErrorKind::QueryRadii`] naming a radius that cannot be used,
+    /// and [`ErrorKind::UnusedRadii`] when the radius of the target does not count.
+    pub fn query_with_radii<T: PositionNumber>(
+        &mut self,
+        positions: &DeviceView<'_, T>,
+        radii: &[f32],
+        sources: PointSetId,
+    ) -> Result<PointSetId, Error> {
+        self.query_by(positions, Some(radii), sources)
+    }
+
+    fn query_by<T: PositionNumber>(
+        &mut self,
+        positions: &DeviceView<'_, T>,
+        radii: Option<&[f32]>,
+        sources: PointSetId,
+    ) -> Result<PointSetId, Error> {
         self.points(sources)?;
-        if self.filters.need_data_of_points() {
+        if self.filters.types().is_some() {
             return Err(ErrorKind::Unsupported(Unsupported {
-                feature: Some("queries with cut-offs or radii of single points".into()),
+                feature: Some("queries with cut-offs of types".into()),
                 backend: "GPU",
-                remedy: "add the positions as a set, with their types or radii",
+                remedy: "add the positions as a set, with their types",
             })
             .into());
+        }
+        let rule = self.filters.rule();
+        match (radii, rule.needs_targets()) {
+            (None, true) => return Err(ErrorKind::QueryWithoutRadii { rule }.into()),
+            (Some(_), false) => {
+                let what = "positions of a query";
+                return Err(ErrorKind::UnusedRadii { what, rule }.into());
+            }
+            (Some(radii), true) => {
+                let largest = self.settings.checked_radius().map_err(ErrorKind::Setup)?;
+                CpuBackend::new(1)?
+                    .check_radii(radii, positions.len() / 3, largest)
+                    .map_err(ErrorKind::QueryRadii)?;
+            }
+            (None, false) => {}
         }
         let kept = self.queries.filter(|&set| self.points(set).is_ok());
         let set = match kept {
@@ -73,6 +117,9 @@ impl DeviceEngine {
                     .inspect_err(|_| self.queries = None)?
             }
         };
+        if let Some(radii) = radii {
+            self.set_radii(set, radii)?;
+        }
         self.find_neighbors(set, sources)?;
         Ok(set)
     }

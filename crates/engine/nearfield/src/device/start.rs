@@ -68,10 +68,7 @@ impl DeviceEngineBuilder {
         backend: impl FnOnce() -> Result<GpuBackend, Error>,
     ) -> Result<DeviceEngine, Error> {
         let radius = self.checked_radius().map_err(ErrorKind::Setup)?;
-        let domain = self.domain.clone().map_err(ErrorKind::Setup)?;
-        if domain.is_slanted() {
-            return Err(ErrorKind::Gpu(nearfield_gpu::ErrorKind::SlantedBox.into()).into());
-        }
+        self.domain.clone().map_err(ErrorKind::Setup)?;
         let backend = backend()?;
         let filters =
             self.filters

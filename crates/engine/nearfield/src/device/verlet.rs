@@ -27,7 +27,7 @@ use crate::{
     skin::{Refresh, allowed_displacement},
 };
 use nearfield_gpu::{FollowedPoints, PairProgram, Skin};
-use nearfield_grid::{OfProcess, Radius};
+use nearfield_grid::{Domain, OfProcess, Radius};
 use std::{collections::BTreeSet, fmt};
 
 /// Neighbour lists with a skin that stay on a GPU: built with a radius r + skin, kept over many
@@ -121,6 +121,9 @@ impl DeviceVerletLists {
         if let Some(first) = settings.filters.name() {
             let second = "lists with a skin on a GPU";
             return Err(ErrorKind::Combined { first, second }.into());
+        }
+        if settings.domain.as_ref().is_ok_and(Domain::is_slanted) {
+            return Err(ErrorKind::Gpu(nearfield_gpu::ErrorKind::SlantedBox.into()).into());
         }
         let engine = start(DeviceEngineBuilder {
             radius: f64::from(radius.value() + skin),

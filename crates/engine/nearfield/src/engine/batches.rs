@@ -31,7 +31,7 @@ use crate::{
 use nearfield_cpu::{PairScratch, PairsOfImage, VisitPairs};
 use nearfield_grid::{
     Stop,
-    memory::{Shortage, make_room, make_room_for_one, with_room, zeroed},
+    memory::{Shortage, make_room_for_one, with_room, zeroed},
     parallel,
 };
 use rayon::prelude::*;
@@ -389,21 +389,17 @@ impl Worker {
             }
             let of_batch = first..first + end;
             first += end;
-            for (axis, d) in collected.d.iter_mut().enumerate() {
-                d.clear();
-                if let Err(shortage) = make_room(d, end, "a batch of pairs") {
-                    collected.refused = Some(shortage);
-                    return ControlFlow::Break(());
-                }
-                let from = pairs.displacements[of_batch.clone()].iter();
-                d.extend(from.map(|displacement| displacement[axis]));
+            let Collected { d, d2, .. } = collected;
+            if let Err(shortage) = pairs.geometry.round_to(of_batch.clone(), d, d2) {
+                collected.refused = Some(shortage);
+                return ControlFlow::Break(());
             }
             visit(PairBatch {
                 targets: &measured.targets[begin..next],
                 offsets: &collected.offsets,
                 sources: &pairs.sources[of_batch.clone()],
                 d: collected.d.each_ref().map(Vec::as_slice),
-                d2: &pairs.squares[of_batch],
+                d2: &collected.d2,
             })?;
         }
         ControlFlow::Continue(())

@@ -155,10 +155,6 @@ impl Builder {
             (precision == Precision::Double, Feature::Double),
             (self.rule != RadiusRule::Uniform, Feature::PointRadii),
             (slanted, Feature::SlantedBox),
-            (
-                precision == Precision::Double && filters.is_some(),
-                Feature::FilteredDouble,
-            ),
         ];
         let asked = asked.into_iter().filter(|(asked, _)| *asked);
         let mut on_cpu = None;

@@ -94,10 +94,10 @@ impl Builder {
 
     /// A box that repeats along any three vectors, `None` where the axis is open; they need not be
     /// lower triangular. Where axes are open, the one or two vectors may point anywhere and the
-    /// domain has no images in the directions across them; should one lean along an open axis, the
-    /// engine stays on the CPU, and [`build`](Self::build) refuses it a GPU. Cells then grow with
-    /// what rounding adds over the extent of all points, so a single point millions of radii away
-    /// slows the search.
+    /// domain has no images in the directions across them; should one lean along an open axis, two
+    /// backends share no jobs: the engine stays on the CPU unless a GPU alone is asked for. Cells
+    /// then grow with what rounding adds over the extent of all points, so a single point millions
+    /// of radii away slows the search.
     ///
     /// ```
     /// use nearfield::prelude::*;

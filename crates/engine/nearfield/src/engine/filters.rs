@@ -22,7 +22,6 @@ use crate::{
     },
 };
 use nearfield_cpu::{ChosenPoints, Exclusions, PairFilter};
-use nearfield_grid::Precision;
 
 impl Engine {
     /// Gives every point of a set a type, in the order of the points: `u8`, `u16` or `u32`, below
@@ -143,14 +142,6 @@ impl Engine {
         self.exclude(set, || Exclusions::molecules(of_points))
     }
 
-    /// Refuses filters in `f64` on a device that does not have them.
-    fn check_filtered_double(&self) -> Result<(), Error> {
-        if self.precision() == Precision::Double {
-            choose(self.settings.device, &Feature::FilteredDouble)?;
-        }
-        Ok(())
-    }
-
     /// Takes exclusions that fit a set.
     fn exclude(
         &mut self,
@@ -159,7 +150,6 @@ impl Engine {
     ) -> Result<(), Error> {
         let points = self.points(set)?;
         choose(self.settings.device, &Feature::Exclusions)?;
-        self.check_filtered_double()?;
         let made = make().and_then(|made| match made.len() == points {
             true => Ok(made),
             false => Err(other_length(EXCLUSIONS, made.len(), points)),
@@ -229,7 +219,6 @@ impl Engine {
     ) -> Result<(), Error> {
         let points = self.points(set)?;
         choose(self.settings.device, &Feature::ChosenTargets)?;
-        self.check_filtered_double()?;
         if self.settings.lists == ListKind::Half {
             let (first, second) = (TARGETS, "half lists");
             return Err(ErrorKind::Combined { first, second }.into());

@@ -23,7 +23,6 @@ use crate::{
 };
 use nearfield_balance::Controller;
 use nearfield_cpu::PairOfSets;
-use nearfield_grid::Precision;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// Where a job is to be done.
@@ -100,11 +99,7 @@ impl Engine {
     /// # Errors
     /// [`ErrorKind::Unsupported`] where the device was named and cannot.
     pub(crate) fn assign(&self, feature: &Feature) -> Result<Assigned<'_>, Error> {
-        let mut choice = choose(self.settings.device, feature)?;
-        let double = self.precision() == Precision::Double;
-        if double && feature.is_portion() && choice == Choice::AsAsked {
-            choice = choose(self.settings.device, &Feature::PortionsInDouble)?;
-        }
+        let choice = choose(self.settings.device, feature)?;
         Ok(match (self.second_backend(), choice) {
             (None, _) => Assigned::Cpu(self.reason.clone()),
             (Some(_), Choice::Cpu(unsupported)) => Assigned::Cpu(unsupported.to_string().into()),

@@ -19,14 +19,46 @@ use crate::{
 };
 use nearfield_grid::{Bounds, Precision};
 use nearfield_pairs::Field;
-use std::time::Instant;
+use std::{borrow::Cow, time::Instant};
 
-/// Positions of a precision as a field of words: workers pack strided ones on the way, if their
-/// numbers are whole words apart.
-pub(super) fn strided(positions: Positions<'_>, precision: Precision) -> Option<Field<'_>> {
-    let bytes = positions.strided_bytes();
-    let (bytes, stride) = bytes.filter(|_| positions.precision() == precision)?;
-    Field::strided(bytes, 0, stride, positions.len(), words_of(precision)).ok()
+/// Positions in a form that workers copy to a device.
+pub(super) enum Words<'a> {
+    /// Workers pack them on the way.
+    Strided(Field<'a>),
+    Single(Cow<'a, [[f32; 3]]>),
+    Double(Cow<'a, [[f64; 3]]>),
+}
+
+impl<'a> Words<'a> {
+    /// Positions of a precision. They are packed here unless they are packed already, or strided
+    /// with numbers that are whole words apart.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`](nearfield_grid::ErrorKind::OutOfMemory).
+    pub(super) fn of(
+        positions: Positions<'a>,
+        precision: Precision,
+    ) -> Result<Self, nearfield_grid::Error> {
+        let bytes = positions.strided_bytes();
+        let strided =
+            (bytes.filter(|_| positions.precision() == precision)).and_then(|(bytes, stride)| {
+                Field::strided(bytes, 0, stride, positions.len(), words_of(precision)).ok()
+            });
+        Ok(match (strided, precision) {
+            (Some(field), _) => Self::Strided(field),
+            (None, Precision::Single) => Self::Single(positions.to_packed()?),
+            (None, Precision::Double) => Self::Double(positions.to_packed_f64()?),
+        })
+    }
+
+    /// Their words, in all [`words_of`] the precision for each position.
+    pub(super) fn field(&self) -> Field<'_> {
+        match self {
+            Self::Strided(field) => *field,
+            Self::Single(packed) => packed.as_flattened().into(),
+            Self::Double(packed) => bytemuck::cast_slice::<f64, f32>(packed.as_flattened()).into(),
+        }
+    }
 }
 
 impl Engine {
@@ -108,23 +140,14 @@ impl Engine {
         if positions.len() >= u32::MAX as usize {
             return None;
         }
-        let (single, double);
-        let from = match (strided(positions, precision), precision) {
-            (Some(strided), _) => strided,
-            (None, Precision::Single) => {
-                single = positions.to_packed().ok()?;
-                single.as_flattened().into()
-            }
-            (None, Precision::Double) => {
-                double = positions.to_packed_f64().ok()?;
-                bytemuck::cast_slice::<f64, f32>(double.as_flattened()).into()
-            }
-        };
+        let from = Words::of(positions, precision).ok()?;
         // Not the copy of the positions that the set has: it keeps them if these are refused.
         let spare = self.sets[set.slot()].spare_copy.take();
         let mut copy = device.copy(spare, numbers).ok()?;
         let to = &mut copy[..numbers];
-        let bounds = device.place(set.slot(), &self.backend, to, from).ok()?;
+        let bounds = device
+            .place(set.slot(), &self.backend, to, from.field())
+            .ok()?;
         let domain = self.lattice.domain();
         match bounds.filter(|bounds| bounds.check(positions, domain).is_ok()) {
             Some(bounds) => Some((copy, bounds)),

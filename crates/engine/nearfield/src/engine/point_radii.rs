@@ -4,16 +4,20 @@
 //! traversals over lists, which name points by index, read the radii as given. That is eight bytes
 //! per point.
 //!
+//! Where radii are so different that cells of the largest would make searches slow, the CPU pool
+//! searches a copy of the points that is sorted by radii first ([`ByRadii`]). It is made by the
+//! first search after the points or their radii have changed.
+//!
 //! **Invariant:** sorted radii are those of the sorted points, or there are none and searches that
 //! need them are refused.
 
 use crate::{
-    Error,
+    Error, ErrorKind, PointSetId, RadiusRule,
     backend::{lazy::LazyGrid, next_stamp},
 };
 use nearfield_cpu::{CpuBackend, SortedRadii};
-use nearfield_grid::{Grid, Radius, memory::make_room};
-use std::sync::OnceLock;
+use nearfield_grid::{Grid, Permutation, Radius, memory::make_room};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Radii of a set's points.
 #[derive(Debug, Default)]
@@ -28,6 +32,50 @@ pub(crate) struct PointRadii {
     sorted: OnceLock<SortedRadii>,
     /// Tells the radii from those before.
     stamp: u64,
+    /// The points sorted by their radii, made when first searched; None inside where the grid of
+    /// the set serves as well.
+    by_radii: OnceLock<Option<Box<ByRadii>>>,
+    /// Memory of the copy before.
+    spare: Mutex<Option<Box<ByRadii>>>,
+}
+
+/// The points of a set once more, sorted by their radii and then by cell, for the CPU pool.
+#[derive(Debug)]
+pub(crate) struct ByRadii {
+    /// The points.
+    pub(crate) grid: Grid,
+    /// Their radii in that order; none in a set without.
+    pub(super) radii: SortedRadii,
+    /// Sorted place of every point, made when first asked for.
+    places: OnceLock<Permutation>,
+}
+
+impl ByRadii {
+    /// The sorted place of every point.
+    pub(crate) fn places(&self) -> Result<&Permutation, nearfield_grid::Error> {
+        places_in(&self.places, &self.grid)
+    }
+
+    /// Bytes held.
+    fn bytes(&self) -> usize {
+        let places = self.places.get();
+        self.grid.bytes()
+            + self.radii.bytes()
+            + places.map_or(0, |places| size_of_val(places.order()))
+    }
+}
+
+/// The sorted place of every point of a grid, kept in `places`. Two threads that come at once both
+/// compute it, and the first result is kept.
+pub(super) fn places_in<'a>(
+    places: &'a OnceLock<Permutation>,
+    grid: &Grid,
+) -> Result<&'a Permutation, nearfield_grid::Error> {
+    if let Some(places) = places.get() {
+        return Ok(places);
+    }
+    let made = grid.permutation()?.inverse()?;
+    Ok(places.get_or_init(|| made))
 }
 
 impl PointRadii {
@@ -52,7 +100,58 @@ impl PointRadii {
         self.given.clear();
         self.given.extend_from_slice(radii);
         self.stamp = next_stamp();
+        self.forget_copy();
         Ok(())
+    }
+
+    /// The points or their radii have changed: forgets their copy by radii and keeps its memory.
+    fn forget_copy(&mut self) {
+        if let Some(Some(copy)) = self.by_radii.take() {
+            *(self.spare.get_mut()).unwrap_or_else(PoisonError::into_inner) = Some(copy);
+        }
+    }
+
+    /// The copy by radii, if `grid` is its grid.
+    pub(super) fn copy_of(&self, grid: &Grid) -> Option<&ByRadii> {
+        let copy = self.by_radii.get()?.as_deref()?;
+        std::ptr::eq(&raw const copy.grid, grid).then_some(copy)
+    }
+
+    /// The points of `grid` sorted by their radii; None where the grid itself is to be searched.
+    ///
+    /// # Errors
+    /// Those of memory.
+    pub(super) fn by_radii(
+        &self,
+        set: PointSetId,
+        grid: &Grid,
+        rule: RadiusRule,
+        backend: &CpuBackend,
+    ) -> Result<Option<&ByRadii>, Error> {
+        if let Some(copy) = self.by_radii.get() {
+            return Ok(copy.as_deref());
+        }
+        let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut copy = spare().take().unwrap_or_else(|| {
+            Box::new(ByRadii {
+                grid: Grid::new(grid.lattice().clone()),
+                radii: SortedRadii::default(),
+                places: OnceLock::new(),
+            })
+        });
+        copy.places.take();
+        copy.radii.clear();
+        let radii = (self.given.len() == grid.points().len()).then_some(&self.given[..]);
+        let sorted = backend.sort_by_radii(radii, rule, grid, &mut copy.grid);
+        let sorted = sorted.map_err(|source| ErrorKind::Positions { set, source })?;
+        if !sorted {
+            *spare() = Some(copy);
+            return Ok(self.by_radii.get_or_init(|| None).as_deref());
+        }
+        if let Some(radii) = radii {
+            backend.sort_radii(radii, &copy.grid, &mut copy.radii)?;
+        }
+        Ok(self.by_radii.get_or_init(|| Some(copy)).as_deref())
     }
 
     /// The radii in the order of another grid of the same points; none where the points have none.
@@ -73,6 +172,7 @@ impl PointRadii {
     /// Follows the points of `grid`, which have been sorted anew: forgets the radii when there are
     /// more or fewer points than there were.
     pub(crate) fn follow(&mut self, grid: &Grid, backend: &CpuBackend) {
+        self.forget_copy();
         // There is room for them, and they were checked when they were taken and when the radius
         // of the grid changed; were they refused all the same, the set would be without radii.
         let mut sorted = self.sorted.take().unwrap_or_default();
@@ -87,6 +187,7 @@ impl PointRadii {
 
     /// The same for `points` points that the host has not sorted.
     pub(crate) fn follow_later(&mut self, points: usize) {
+        self.forget_copy();
         self.sorted.take();
         if self.given.len() != points {
             self.given.clear();
@@ -135,6 +236,11 @@ impl PointRadii {
 
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<f32>() * self.given.capacity() + self.sorted.get().map_or(0, SortedRadii::bytes)
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let copies = [spare.as_ref(), self.by_radii.get().and_then(Option::as_ref)];
+        let copied: usize = copies.into_iter().flatten().map(|copy| copy.bytes()).sum();
+        size_of::<f32>() * self.given.capacity()
+            + self.sorted.get().map_or(0, SortedRadii::bytes)
+            + copied
     }
 }

@@ -24,14 +24,14 @@ use crate::{
     },
     engine::{
         jobs::{Assigned, job},
-        placing::strided,
+        placing::Words,
         sets::WideSet,
     },
 };
 use nearfield_cpu::{PairOfSets, SortedRadii};
-use nearfield_grid::{Bounds, Grid, Lattice, Precision};
+use nearfield_grid::{Bounds, Grid, Lattice};
 use nearfield_pairs::ListKind;
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
 /// Memory of queries, which [`Engine::query_into`] uses again: a query of as many positions as the
 /// one before allocates nothing. Engines may share one, one query at a time.
@@ -102,8 +102,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`ErrorKind::Query`] naming a position that cannot be used, [`ErrorKind::MemoryLimit`],
-    /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::NoRadii`] and [`ErrorKind::QueryWithoutRadii`];
-    /// [`ErrorKind::Unsupported`] on a GPU in an engine with radii of single points.
+    /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::NoRadii`] and [`ErrorKind::QueryWithoutRadii`].
     pub fn query<'a>(
         &self,
         positions: impl nearfield_grid::IntoPositions<'a>,
@@ -169,7 +168,7 @@ impl Engine {
             Assigned::Device(device) => {
                 let lists = &mut scratch.lists;
                 let to = QueryTo::Lists(lists);
-                match self.query_on_device(device, positions, sources, to)? {
+                match self.query_on_device(device, (positions, radii), sources, to)? {
                     Ok(()) => {
                         if self.settings.order == ListOrder::Ascending {
                             tracing::debug_span!("cpu.sort_lists").in_scope(|| {
@@ -192,7 +191,7 @@ impl Engine {
     fn assign_query(&self) -> Result<Assigned<'_>, Error> {
         let radii = (self.settings.rule != RadiusRule::Uniform).then_some(Feature::QueryWithRadii);
         let nearest = (self.filters.has_nearest()).then_some(Feature::Nearest);
-        let by_cells = self.filtered_by_cells(nearest.is_some());
+        let by_cells = self.filtered_by_cells(nearest.is_some() || radii.is_some());
         for needed in radii.into_iter().chain(nearest).chain(by_cells) {
             if let Assigned::Cpu(reason) = self.assign(&needed)? {
                 return Ok(Assigned::Cpu(reason));
@@ -222,28 +221,31 @@ impl Engine {
         })
     }
 
-    /// Writes the neighbours of positions on the device, in any order; the fault after which the
-    /// CPU backend has to.
+    /// Writes the neighbours of positions, which have these radii where their own count, on the
+    /// device, in any order; the fault after which the CPU backend has to.
     pub(super) fn query_on_device(
         &self,
         device: AttachedDevice<'_>,
-        positions: Positions<'_>,
+        (positions, radii): (Positions<'_>, Option<&[f32]>),
         sources: PointSetId,
         to: QueryTo<'_>,
     ) -> Result<Result<(), Fault>, Error> {
         self.in_place()?;
+        let (rule, set) = (self.settings.rule, &self.sets[sources.slot()]);
+        let radii = rule.choose(
+            || radii.ok_or(Error::from(ErrorKind::QueryWithoutRadii { rule })),
+            || set.given_radii(sources, rule),
+        )?;
         let check = || self.query_bounds(positions).map(|(bounds, _)| bounds);
         let bounds = self.backend.install_for(positions.len(), check)?;
-        let strided = strided(positions, Precision::Single);
-        let packed = match strided {
-            Some(_) => Cow::default(),
-            None => positions.to_packed().map_err(ErrorKind::Query)?,
-        };
+        let words = Words::of(positions, self.precision()).map_err(ErrorKind::Query)?;
         let query = Query {
             sources: sources.slot(),
-            positions: strided.unwrap_or_else(|| packed.as_flattened().into()),
+            positions: words.field(),
             bounds,
             nearest: self.filters.of_query().nearest,
+            radii,
+            radii_stamp: set.stamps().radii,
         };
         let mut input = self.input();
         if let QueryTo::Geometry(_) = to {

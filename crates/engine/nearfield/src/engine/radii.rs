@@ -1,9 +1,9 @@
 //! Radii of single points: taken, kept with their sets, and asked for by the rule.
 //!
-//! Cells are those of the engine's radius, so it bounds every radius of a point. Radii are checked
-//! when they are given, kept in the caller's order, and sorted as squares in the order of the
-//! points whenever the host sorts those. They belong to indices: as long as the number of points
-//! stays the same they follow the points, and a change of the number leaves the set without any.
+//! The engine's radius bounds every radius of a point. Radii are checked when they are given, kept
+//! in the caller's order, and sorted as squares in the order of the points whenever the host sorts
+//! those. They belong to indices: as long as the number of points stays the same they follow the
+//! points, and a change of the number leaves the set without any.
 //!
 //! **Invariant:** a search that needs a radius per point is refused unless the set has them.
 
@@ -13,8 +13,11 @@ use nearfield_cpu::{PairOfSets, SetRadii};
 impl Engine {
     /// Gives every point of a set a search radius of its own, in the unit of the coordinates and in
     /// the order of the points; [`Builder::radii`] says whose radius decides. Radii must be
-    /// positive and at most the [radius](Self::radius) of the engine, which sets the size of the
-    /// cells: one much larger than most radii makes searches slow.
+    /// positive and at most the [radius](Self::radius) of the engine. Where they differ so much
+    /// that a search is faster for it, the CPU pool sorts the points by their radii first: one
+    /// radius a hundred times the others then costs about as much as the pairs that it has. A GPU
+    /// has cells of the engine's radius whatever the radii are, so there one large radius makes all
+    /// searches slow.
     ///
     /// Radii stay with the indices of the points until they are given anew. After an
     /// [`update`](Self::update) that changes the number of points, or to move them along with
@@ -32,7 +35,8 @@ impl Engine {
     /// # Ok::<(), nearfield::Error>(())
     /// ```
     ///
-    /// Costs a pass over the points, not a sort: cells do not depend on the radii of points.
+    /// Costs a pass over the points. The next search sorts them once more if radii are very
+    /// different, and holds a copy of them then: 48 bytes a point.
     ///
     /// # Errors
     /// [`ErrorKind::Radii`] naming the point whose radius cannot be used, or when there is not one

@@ -12,7 +12,7 @@ use crate::{
     backend::{DataStamps, HostMemory, lazy::LazyGrid},
     engine::{
         point_data::{EXCLUSIONS, EngineFilters, Missing, PointData, TARGETS},
-        point_radii::PointRadii,
+        point_radii::{PointRadii, places_in},
     },
     report::{SetReport, TableKind},
 };
@@ -171,11 +171,46 @@ impl Set {
     /// The inverse of the order of the sorted points. Two threads that come at once both compute
     /// it, and the first result is kept.
     pub(crate) fn places(&self, grid: &Grid) -> Result<&Permutation, nearfield_grid::Error> {
-        if let Some(places) = self.places.get() {
-            return Ok(places);
+        places_in(&self.places, grid)
+    }
+
+    /// The points as the CPU pool searches them by the `rule`: sorted by their radii first, where
+    /// that is faster, and else by cell alone.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Positions`] for a set that cannot be sorted, and those of memory.
+    fn searched(&self, rule: RadiusRule, backend: &CpuBackend) -> Result<&Grid, Error> {
+        self.in_place()?;
+        let refuse = |source| {
+            let set = self.id;
+            Error::from(ErrorKind::Positions { set, source })
+        };
+        let grid = self.grid.get(backend).map_err(refuse)?;
+        let by_radii = match rule {
+            RadiusRule::Uniform => None,
+            _ => self.radii.by_radii(self.id, grid, rule, backend)?,
+        };
+        Ok(by_radii.map_or(grid, |copy| &copy.grid))
+    }
+
+    /// The sorted place of every point among those that the CPU pool [searches](Self::searched).
+    ///
+    /// # Errors
+    /// As [`searched`](Self::searched).
+    pub(crate) fn searched_places(
+        &self,
+        rule: RadiusRule,
+        backend: &CpuBackend,
+    ) -> Result<&Permutation, Error> {
+        let refuse = |source| {
+            let set = self.id;
+            Error::from(ErrorKind::Positions { set, source })
+        };
+        let grid = self.searched(rule, backend)?;
+        match self.radii.copy_of(grid) {
+            Some(copy) => copy.places().map_err(refuse),
+            None => self.places(grid).map_err(refuse),
         }
-        let places = grid.permutation()?.inverse()?;
-        Ok(self.places.get_or_init(|| places))
     }
 
     /// Bytes of the sorted places.
@@ -210,6 +245,23 @@ impl Set {
         let refuse = |source| Error::from(ErrorKind::Positions { set: id, source });
         let grid = self.grid.get(backend).map_err(refuse)?;
         self.radii.sorted(grid, backend)
+    }
+
+    /// The same in the order of the points that the CPU pool [searches](Self::searched).
+    ///
+    /// # Errors
+    /// As [`sorted_radii`](Self::sorted_radii).
+    fn searched_radii(
+        &self,
+        rule: RadiusRule,
+        backend: &CpuBackend,
+    ) -> Result<&SortedRadii, Error> {
+        self.given_radii(self.id, rule)?;
+        let grid = self.searched(rule, backend)?;
+        match self.radii.copy_of(grid) {
+            Some(copy) => Ok(&copy.radii),
+            None => self.radii.sorted(grid, backend),
+        }
     }
 
     /// What tells the data of the points from those before.
@@ -279,17 +331,8 @@ pub(crate) fn pair_of_sets<'a>(
     filters: &'a EngineFilters,
     [targets, sources]: [usize; 2],
 ) -> Result<PairOfSets<'a>, Error> {
-    let grid = |set: usize| {
-        sets[set].in_place()?;
-        let refuse = |source| {
-            Error::from(ErrorKind::Positions {
-                set: sets[set].id,
-                source,
-            })
-        };
-        sets[set].grid.get(backend).map_err(refuse)
-    };
-    let radii = |set: usize| sets[set].sorted_radii(sets[set].id, rule, backend);
+    let grid = |set: usize| sets[set].searched(rule, backend);
+    let radii = |set: usize| sets[set].searched_radii(rule, backend);
     Ok(PairOfSets {
         targets: grid(targets)?,
         sources: grid(sources)?,

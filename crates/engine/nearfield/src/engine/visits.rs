@@ -8,17 +8,17 @@
 
 use crate::{
     Device, Engine, Error, ErrorKind, ListOrder, NeighborLists, Pair, Permutation, PointSetId,
-    RadiusRule,
     backend::{
         AttachedDevice, Fault, JobKind,
         limit::{LISTS, within},
         rows::QueryTo,
         support::Feature,
+        transfer::{positions_of, words_of},
     },
     engine::jobs::{Assigned, job},
     lists::{Csr, NeighborPair, PairGeometry},
 };
-use nearfield_grid::{Grid, memory::with_room};
+use nearfield_grid::memory::{make_room, with_room};
 use std::sync::PoisonError;
 
 /// Name of the memory of lists of some points in messages.
@@ -44,8 +44,7 @@ impl Engine {
     ///
     /// A GPU finds the neighbours if the engine was asked for one alone: it starts some twenty
     /// kernels for a point, where the CPU backend takes a microsecond. An engine that shares its
-    /// jobs leaves this to the CPU pool. A GPU refuses visits with filters or radii of single
-    /// points.
+    /// jobs leaves this to the CPU pool. A GPU refuses visits with filters.
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::UnknownPoint`], [`ErrorKind::NoRadii`] and
@@ -66,7 +65,7 @@ impl Engine {
             let asked = self.visit_on_device(device, sets, &[point as u32], &mut found);
             if let Ok(Ok(())) = asked {
                 for pair in others(&found, 0, (targets == sources).then_some(point)) {
-                    // They were `f32`.
+                    // Rounded once, as the CPU backend does it.
                     let (d, d2) = (pair.d.map(|x| x as f32), pair.d2 as f32);
                     visit(pair.index, Pair { d, d2 });
                 }
@@ -81,7 +80,7 @@ impl Engine {
             }
         }
         let of = self.pair_of_sets(targets, sources)?;
-        let place = self.places(targets, of.targets)?.order()[point] as usize;
+        let place = self.places(targets)?.order()[point] as usize;
         Ok(of.for_each_neighbor(place, |source, _, pair| visit(source, pair))?)
     }
 
@@ -135,7 +134,7 @@ impl Engine {
             }
         };
         let of = self.pair_of_sets(targets, sources)?;
-        let table = self.places(targets, of.targets)?.order();
+        let table = self.places(targets)?.order();
         let mut places = with_room(points.len(), WHAT)?;
         places.extend(points.iter().map(|&point| table[point as usize]));
         let mut lists = NeighborLists::default();
@@ -156,10 +155,9 @@ impl Engine {
         within(limit, LISTS, needed)
     }
 
-    /// The sorted place of every point of a set.
-    fn places(&self, set: PointSetId, grid: &Grid) -> Result<&Permutation, Error> {
-        let places = self.sets[set.slot()].places(grid);
-        places.map_err(|source| ErrorKind::Positions { set, source }.into())
+    /// The place of every point of a set among those that the CPU pool searches.
+    fn places(&self, set: PointSetId) -> Result<&Permutation, Error> {
+        self.sets[set.slot()].searched_places(self.settings.rule, &self.backend)
     }
 
     /// Where visits of points of a set are to be done, which are refused if there are no such
@@ -182,7 +180,7 @@ impl Engine {
         let filtered = self
             .filter_feature(pair.map(|slot| slot as usize))
             .is_some();
-        let feature = if filtered || self.settings.rule != RadiusRule::Uniform {
+        let feature = if filtered {
             Feature::FilteredVisits
         } else {
             Feature::EachNeighbor
@@ -202,11 +200,21 @@ impl Engine {
         let Some(positions) = self.sets[targets.slot()].grid.copied() else {
             return Ok(Err(Fault::Behind));
         };
-        let all = positions.as_chunks::<3>().0;
-        let mut asked = with_room(points.len(), "positions of points")?;
-        asked.extend(points.iter().map(|&point| all[point as usize]));
-        let to = QueryTo::Geometry(found);
-        self.query_on_device(device, asked.as_slice().into(), sources, to)
+        let (precision, words) = (self.precision(), words_of(self.precision()));
+        let mut asked = with_room(words * points.len(), "positions of points")?;
+        for &point in points {
+            asked.extend_from_slice(&positions[words * point as usize..][..words]);
+        }
+        let asked = positions_of(&asked, precision).map_err(ErrorKind::Query)?;
+        let (set, rule) = (&self.sets[targets.slot()], self.settings.rule);
+        let mut radii = Vec::new();
+        if rule.needs_targets() {
+            let of_points = set.given_radii(targets, rule)?;
+            make_room(&mut radii, points.len(), "radii of points")?;
+            radii.extend(points.iter().map(|&point| of_points[point as usize]));
+        }
+        let asked = (asked, rule.needs_targets().then_some(&radii[..]));
+        self.query_on_device(device, asked, sources, QueryTo::Geometry(found))
     }
 
     /// The lists that a device found for points, which it has found themselves too if they search

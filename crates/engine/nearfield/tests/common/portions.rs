@@ -1,11 +1,11 @@
 //! What a device alone hands out in portions, compared with what the CPU backend does: chunks and
 //! limited lists, batches of pairs, queries of free positions, and visits of single points.
 
-use super::common::{Settings, as_vectors, builder_for, fill};
+use super::common::{Precise, Settings, as_vectors, builder_for, fill};
 use nearfield::{Pair, lists::QueryScratch, prelude::*, report::JobReport};
 use nearfield_testkit::{
     cloud::{Cloud, drift},
-    conformance::{Case, Level, Runner},
+    conformance::{Case, Level},
 };
 use std::{ops::ControlFlow, sync::Mutex};
 
@@ -19,8 +19,8 @@ pub(crate) type Batches = (Vec<Vec<u32>>, Vec<(u32, Vec<Bits>)>);
 pub(crate) type Chunks = (Vec<Vec<u32>>, Vec<Vec<u32>>);
 
 /// Engines of a case on the CPU and on a device, with ascending lists.
-pub(crate) fn engines(
-    case: &Case,
+pub(crate) fn engines<T: Precise>(
+    case: &Case<T>,
     device: Device,
     limit: Option<u64>,
 ) -> [Result<(Engine, Vec<PointSetId>), Error>; 2] {
@@ -61,8 +61,8 @@ pub(crate) fn chunks_of(
     Ok((order, lists))
 }
 
-pub(crate) fn check_chunks(device: Device, keep: impl Fn(&Case) -> bool) {
-    let runner = Runner::new(Level::Quick).keep(keep);
+pub(crate) fn check_chunks<T: Precise>(device: Device, keep: impl Fn(&Case<T>) -> bool) {
+    let runner = T::runner(Level::Quick).keep(keep);
     for (number, (case, expected)) in runner.with_lists().enumerate() {
         let longest = expected.iter().map(Vec::len).max().unwrap_or(0) as u64;
         let limits = [16 + 4 * longest, 5_000 + 4 * longest, 1 << 30];
@@ -120,8 +120,8 @@ pub(crate) fn batches_of(engine: &Engine, [targets, sources]: [PointSetId; 2]) -
     (batches, pairs)
 }
 
-pub(crate) fn check_batches(device: Device, keep: impl Fn(&Case) -> bool) {
-    for case in Runner::new(Level::Quick).keep(keep).cases() {
+pub(crate) fn check_batches<T: Precise>(device: Device, keep: impl Fn(&Case<T>) -> bool) {
+    for case in T::runner(Level::Quick).keep(keep).cases() {
         let [on_cpu, on_device] = engines(case, device, None).map(|made| {
             let (engine, sets) = made.unwrap();
             let found = batches_of(&engine, [sets[case.target], sets[case.source]]);
@@ -132,26 +132,26 @@ pub(crate) fn check_batches(device: Device, keep: impl Fn(&Case) -> bool) {
     }
 }
 
-pub(crate) fn check_queries(device: Device, keep: impl Fn(&Case) -> bool) {
+pub(crate) fn check_queries<T: Precise>(device: Device, keep: impl Fn(&Case<T>) -> bool) {
     let mut kept = [QueryScratch::default(), QueryScratch::default()];
-    for case in Runner::new(Level::Quick).keep(keep).cases() {
+    for case in T::runner(Level::Quick).keep(keep).cases() {
         let mut positions = case.targets().to_vec();
         // Some of them outside of the points, and of the box.
         for (k, position) in positions.iter_mut().enumerate().filter(|(k, _)| k % 7 == 3) {
-            position[k % 3] -= 3.0 * case.radius;
+            position[k % 3] = position[k % 3] - T::round(3.0) * case.radius;
         }
         let mut kept = kept.iter_mut();
         let [on_cpu, on_device] = engines(case, device, None).map(|made| {
             let (mut engine, sets) = made.unwrap();
             let (sources, scratch) = (sets[case.source], kept.next().unwrap());
-            let lists = engine.query_into(&positions, None, sources, scratch);
+            let lists = engine.query_into(T::positions(&positions), None, sources, scratch);
             let mut found = vec![as_vectors(lists.unwrap())];
             // The sets are as they were.
             engine.find_neighbors().unwrap();
             found.push(as_vectors(engine.neighbors(sources, sources).unwrap()));
             found.push(as_vectors(
                 &engine
-                    .query(&positions[..1.min(positions.len())], sources)
+                    .query(T::positions(&positions[..1.min(positions.len())]), sources)
                     .unwrap(),
             ));
             (found, engine)
@@ -161,8 +161,8 @@ pub(crate) fn check_queries(device: Device, keep: impl Fn(&Case) -> bool) {
     }
 }
 
-pub(crate) fn check_visits(device: Device, keep: impl Fn(&Case) -> bool) {
-    for case in Runner::new(Level::Quick).keep(keep).cases() {
+pub(crate) fn check_visits<T: Precise>(device: Device, keep: impl Fn(&Case<T>) -> bool) {
+    for case in T::runner(Level::Quick).keep(keep).cases() {
         let points = case.targets().len();
         let some: Vec<usize> = (0..points).step_by(points.div_ceil(3).max(1)).collect();
         let [on_cpu, on_device] = engines(case, device, None).map(|made| {
@@ -178,6 +178,14 @@ pub(crate) fn check_visits(device: Device, keep: impl Fn(&Case) -> bool) {
                 found
             };
             let found = some.iter().map(visit).collect::<Vec<_>>();
+            let points: Vec<u32> = some.iter().map(|&point| point as u32).collect();
+            let lists = engine.neighbors_of(sets[case.target], sets[case.source], &points);
+            for (list, found) in lists.unwrap().iter().zip(&found) {
+                let mut list = list.to_vec();
+                list.sort_unstable();
+                let sources = found.iter().map(|(source, ..)| source);
+                assert!(list.iter().eq(sources), "{}", case.name);
+            }
             (found, engine)
         });
         // Pairs of images without 32-bit numbers are the CPU's work, and the report says so.

@@ -3,7 +3,7 @@
 use crate::common::{Fingerprint, Settings, builder_for, fingerprints, labels};
 use nearfield::{
     Engine, Error, ErrorKind, ListKind,
-    lists::{Refresh, VerletLists},
+    lists::{PairGeometry, Refresh, VerletLists},
     prelude::*,
 };
 use nearfield_testkit::{
@@ -80,10 +80,37 @@ fn walk(mut case: Case, skin: f32, stride: f64, steps: usize) -> u64 {
         assert!(!lists.needs_rebuild());
         case.check(pairs(&lists, &case, &sets).unwrap())
             .unwrap_or_else(|error| panic!("{} at step {step}: {error}", case.name));
+        check_geometry(&lists, &case, &sets);
     }
     assert!(lists.builds() > 1, "{}: never rebuilt", case.name);
     assert!(lists.builds() < steps as u64, "{}: never kept", case.name);
     lists.builds()
+}
+
+/// Checks that the geometry of pairs has the same lists, and displacements of the contract.
+fn check_geometry(lists: &VerletLists, case: &Case, sets: &[PointSetId]) {
+    let mut geometry = PairGeometry::default();
+    let (t, s) = (sets[case.target], sets[case.source]);
+    lists.pair_geometry(t, s, &mut geometry).unwrap();
+    let found = geometry.lists().iter().map(<[u32]>::to_vec).collect();
+    case.check(found).unwrap();
+    let problem = case.problem();
+    for (target, &from) in case.targets().iter().enumerate() {
+        for pair in geometry.of(target) {
+            let to = case.sources()[pair.index as usize];
+            let image = pair.image.map(i64::from);
+            let d = problem.displacement(from, to, image);
+            let d2 = problem.distance_squared(from, to, image);
+            let bits = |d: [f32; 3]| d.map(|x| (x + 0.0).to_bits());
+            let found = pair.d.map(|x| x as f32);
+            assert_eq!(
+                (bits(found), pair.d2 as f32),
+                (bits(d), d2),
+                "{}",
+                case.name
+            );
+        }
+    }
 }
 
 fn cube(points: usize, side: f32, seed: u64) -> Vec<[f32; 3]> {

@@ -3,14 +3,14 @@
 
 use crate::{
     assert_close,
-    common::as_vectors,
+    common::{Precise, as_vectors},
     fresh_seed, needs_gpu,
-    on_gpu::{FromHost, start},
+    on_gpu::{FromHost, start, upload},
 };
 use nearfield::{
     PointSetId,
     balance::Policy,
-    device::{CpuHelper, DeviceEngine, DeviceField, Progress},
+    device::{CpuHelper, DeviceEngine, DeviceField, PositionNumber, Progress},
     kernels::SphDensity,
     prelude::*,
 };
@@ -32,29 +32,37 @@ pub(crate) fn lists(engine: &mut DeviceEngine, set: PointSetId) -> Vec<Vec<u32>>
     start.iter().zip(&count).map(list).collect()
 }
 
-/// Counts and sums on the device; results of targets that are not chosen stay −1.
-fn values(engine: &mut DeviceEngine, set: PointSetId) -> (Vec<u32>, Vec<f32>) {
+/// Counts and sums on the device, by a search and over lists; results of targets that are not
+/// chosen stay −1.
+fn values(engine: &mut DeviceEngine, set: PointSetId) -> (Vec<u32>, [Vec<f32>; 2]) {
     let points = engine.points(set).unwrap();
     let stream = engine.stream().clone();
     let mass = stream.clone_htod(&vec![1.5f32; points]).unwrap();
     let mut counts = stream.alloc_zeros::<u32>(points).unwrap();
-    let mut sums = stream.clone_htod(&vec![-1.0f32; points]).unwrap();
+    let mut sums = [(); 2].map(|()| stream.clone_htod(&vec![-1.0f32; points]).unwrap());
     loop {
         engine
             .count_neighbors(set, set, &mut counts.as_view_mut())
             .unwrap();
-        engine
-            .traverse(&SphDensity::with_support(2.0), set, set)
-            .sources(DeviceField::new(mass.as_view(), 1))
-            .run_into(&mut sums.as_view_mut())
-            .unwrap();
+        engine.find_neighbors(set, set).unwrap();
+        for (over_lists, sums) in sums.iter_mut().enumerate() {
+            let traversal = engine.traverse(&SphDensity::with_support(2.0), set, set);
+            let traversal = match over_lists {
+                0 => traversal,
+                _ => traversal.over_lists(),
+            };
+            traversal
+                .sources(DeviceField::new(mass.as_view(), 1))
+                .run_into(&mut sums.as_view_mut())
+                .unwrap();
+        }
         if engine.finish().unwrap() == Progress::Valid {
             break;
         }
     }
     (
         stream.clone_dtoh(&counts.as_view()).unwrap(),
-        stream.clone_dtoh(&sums.as_view()).unwrap(),
+        sums.map(|sums| stream.clone_dtoh(&sums.as_view()).unwrap()),
     )
 }
 
@@ -82,6 +90,12 @@ impl Data {
     }
 }
 
+/// Points in another precision, with digits that `f32` does not have.
+fn precisely<T: Precise>(points: &[[f32; 3]], random: &mut Random) -> Vec<[T; 3]> {
+    let mut exact = |x: f32| T::round(f64::from(x) + 1e-9 * random.unit());
+    points.iter().map(|at| at.map(&mut exact)).collect()
+}
+
 /// Gives an engine, of either kind, the data of a step.
 macro_rules! give {
     ($engine:expr, $set:expr, $rule:expr, $step:expr, $data:expr) => {
@@ -102,26 +116,37 @@ macro_rules! give {
 
 #[test]
 fn steps_on_the_device_with_filters_are_those_of_the_cpu() {
+    check_steps::<f32>(&[
+        (RadiusRule::Uniform, None, 40_000),
+        (RadiusRule::Uniform, Some(7), 6_000),
+        (RadiusRule::Gather, Some(3), 40_000),
+        (RadiusRule::Scatter, None, 40_000),
+        (RadiusRule::Symmetric, None, 6_000),
+    ]);
+}
+
+#[test]
+fn steps_on_the_device_with_filters_in_double_are_those_of_the_cpu() {
+    check_steps::<f64>(&[
+        (RadiusRule::Uniform, None, 40_000),
+        (RadiusRule::Uniform, Some(7), 6_000),
+    ]);
+}
+
+/// Compares an engine on the device with one on the CPU for these rules, numbers of nearest pairs
+/// and numbers of points.
+fn check_steps<T: Precise + PositionNumber>(kinds: &[(RadiusRule, Option<u32>, usize)]) {
     needs_gpu!();
     let seed = fresh_seed();
     println!("seed {seed}");
     let mut random = Random::new(seed);
-    let rules = [
-        (RadiusRule::Uniform, None),
-        (RadiusRule::Uniform, Some(7)),
-        (RadiusRule::Gather, Some(3)),
-        (RadiusRule::Scatter, None),
-        (RadiusRule::Symmetric, None),
-    ];
-    for ((rule, k), count) in rules
-        .into_iter()
-        .zip([40_000, 6_000, 40_000, 40_000, 6_000])
-    {
+    for &(rule, k, count) in kinds {
         let mut points = Cloud::Lattice.points(count, 3);
         let cutoffs = [[2.0, 1.0], [1.0, 0.0]];
         let periodic = [Some(40.0), Some(40.0), None];
-        let mut on_gpu = DeviceEngine::builder(2.0).periodic(periodic).radii(rule);
-        let mut on_cpu = Engine::builder(2.0f32).periodic(periodic).radii(rule);
+        let on_gpu = DeviceEngine::builder(2.0).precision(T::PRECISION);
+        let mut on_gpu = on_gpu.periodic(periodic).radii(rule);
+        let mut on_cpu = T::builder(T::round(2.0)).periodic(periodic).radii(rule);
         if rule == RadiusRule::Uniform {
             (on_gpu, on_cpu) = (on_gpu.cutoffs(&cutoffs), on_cpu.cutoffs(&cutoffs));
         }
@@ -133,14 +158,18 @@ fn steps_on_the_device_with_filters_are_those_of_the_cpu() {
             }
         }
         let (mut on_gpu, mut on_cpu) = (start(on_gpu), on_cpu.build().unwrap());
-        let of_gpu = on_gpu.add(&points);
-        let of_cpu = on_cpu.add_point_set(&points).unwrap();
+        let given = precisely::<T>(&points, &mut random);
+        let sent = upload(on_gpu.stream(), &given);
+        let of_gpu = on_gpu.add_point_set(&sent.as_view()).unwrap();
+        let of_cpu = on_cpu.add_point_set(T::positions(&given)).unwrap();
         for step in 0..3u64 {
             drift(&mut points, 0.2, step);
             points.truncate(count - 1_000 * step as usize);
             let data = Data::draw(points.len(), [0.01, 0.5][step as usize % 2], &mut random);
-            on_gpu.put(of_gpu, &points);
-            on_cpu.update(of_cpu, &points).unwrap();
+            let given = precisely::<T>(&points, &mut random);
+            let sent = upload(on_gpu.stream(), &given);
+            on_gpu.update(of_gpu, &sent.as_view()).unwrap();
+            on_cpu.update(of_cpu, T::positions(&given)).unwrap();
             give!(on_gpu, of_gpu, rule, step, data);
             give!(on_cpu, of_cpu, rule, step, data);
             let what = format!("step {step}, {rule}, {k:?} nearest, seed {seed}");
@@ -157,7 +186,9 @@ fn steps_on_the_device_with_filters_are_those_of_the_cpu() {
             let kernel = SphDensity::with_support(2.0);
             let traversal = on_cpu.traverse(&kernel, of_cpu, of_cpu).sources(&mass);
             traversal.run_into(&mut expected).unwrap();
-            assert_close(&sums, &expected, 1e-5, 1e-6, &what);
+            for sums in &sums {
+                assert_close(sums, &expected, 1e-5, 1e-6, &what);
+            }
         }
     }
 }
@@ -242,19 +273,12 @@ fn a_new_set_has_nothing_of_a_removed_one() {
 }
 
 #[test]
-fn chosen_targets_in_double_precision_are_refused() {
+fn radii_of_single_points_in_double_are_refused_by_name() {
     needs_gpu!();
     let builder = DeviceEngine::builder(1.0).precision(Precision::Double);
-    let mut engine = start(builder);
-    let stream = engine.stream().clone();
-    let points = stream
-        .clone_htod(&[0.0f64, 0.0, 0.0, 0.5, 0.0, 0.0])
-        .unwrap();
-    let set = engine.add_point_set(&points.as_view()).unwrap();
-    engine.set_targets(set, &[1]).unwrap();
-    let text = engine.find_neighbors(set, set).unwrap_err().to_string();
+    let refused = builder.radii(RadiusRule::Gather).on_gpu(0).unwrap_err();
     assert!(
-        text.contains("chosen targets in double precision"),
-        "{text}"
+        matches!(refused.kind(), ErrorKind::RadiiInDouble(_)),
+        "{refused}"
     );
 }

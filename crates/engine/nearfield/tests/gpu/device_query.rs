@@ -8,19 +8,28 @@ use crate::{
 use nearfield::{
     ListKind, PointSetId,
     device::{DeviceEngine, DeviceEngineBuilder, Progress},
+    lists::QueryScratch,
     prelude::*,
 };
-use nearfield_testkit::cloud::{Cloud, drift};
+use nearfield_testkit::{
+    cloud::{Cloud, drift},
+    random::Random,
+};
 
 /// Queries until the lists are valid; returns them sorted, and how often it was repeated.
 fn query(
     engine: &mut DeviceEngine,
     positions: &[[f32; 3]],
+    radii: Option<&[f32]>,
     sources: PointSetId,
 ) -> (Vec<Vec<u32>>, usize) {
     let on_device = upload(engine.stream(), positions);
     for repeats in 0..5 {
-        let queried = engine.query(&on_device.as_view(), sources).unwrap();
+        let queried = match radii {
+            None => engine.query(&on_device.as_view(), sources),
+            Some(radii) => engine.query_with_radii(&on_device.as_view(), radii, sources),
+        };
+        let queried = queried.unwrap();
         if engine.finish().unwrap() == Progress::Repeat {
             continue;
         }
@@ -57,7 +66,7 @@ fn check(of_device: DeviceEngineBuilder, of_cpu: nearfield::Builder) {
         for count in [300, 20_000] {
             let mut positions = Cloud::Uniform.points(count, seed + step);
             positions.iter_mut().for_each(|at| at[0] *= 0.5);
-            let (found, repeats) = query(&mut on_device, &positions, on_device_set);
+            let (found, repeats) = query(&mut on_device, &positions, None, on_device_set);
             let expected = as_vectors(&on_cpu.query(&positions, on_cpu_set).unwrap());
             assert!(found == expected, "step {step}, {count} positions");
             repeated += repeats;
@@ -68,6 +77,43 @@ fn check(of_device: DeviceEngineBuilder, of_cpu: nearfield::Builder) {
     // Only the first lists of a length have no room.
     assert!(repeated <= 2, "{repeated}");
     assert_eq!(on_device.point_sets(), 2);
+}
+
+#[test]
+fn free_positions_with_radii_find_what_the_cpu_finds() {
+    needs_gpu!();
+    let seed = fresh_seed();
+    println!("seed {seed}");
+    let mut random = Random::new(seed);
+    let points = Cloud::Lattice.points(20_000, seed);
+    let mut draw = |count: usize| -> Vec<f32> {
+        let radius = |_| random.between(0.4, 2.0) as f32;
+        (0..count).map(radius).collect()
+    };
+    for rule in [
+        RadiusRule::Gather,
+        RadiusRule::Scatter,
+        RadiusRule::Symmetric,
+    ] {
+        let mut on_device = start(DeviceEngine::builder(2.0).radii(rule));
+        let of_cpu = Engine::builder(2.0f32).radii(rule).device(Device::Cpu);
+        let mut on_cpu = of_cpu.list_order(ListOrder::Ascending).build().unwrap();
+        let on_device_set = on_device.add(&points);
+        let on_cpu_set = on_cpu.add_point_set(&points).unwrap();
+        let radii = draw(points.len());
+        on_device.set_radii(on_device_set, &radii).unwrap();
+        on_cpu.set_radii(on_cpu_set, &radii).unwrap();
+        for count in [200, 18_000, 100] {
+            let positions = Cloud::Uniform.points(count, seed);
+            let radii = draw(count);
+            let radii = rule.needs_targets().then_some(&radii[..]);
+            let (found, _) = query(&mut on_device, &positions, radii, on_device_set);
+            let mut scratch = QueryScratch::default();
+            let expected = on_cpu.query_into(&positions, radii, on_cpu_set, &mut scratch);
+            let expected = as_vectors(expected.unwrap());
+            assert!(found == expected, "{rule}, {count} positions");
+        }
+    }
 }
 
 #[test]
@@ -95,7 +141,7 @@ fn positions_that_cannot_be_used_leave_the_engine_as_it_was() {
     let bad = upload(engine.stream(), &[[0.0, f32::NAN, 0.0]]);
     assert!(engine.query(&bad.as_view(), set).is_err());
     assert_eq!(engine.point_sets(), 1);
-    let (found, _) = query(&mut engine, &points[..10], set);
+    let (found, _) = query(&mut engine, &points[..10], None, set);
     assert!(
         found
             .iter()
@@ -106,9 +152,9 @@ fn positions_that_cannot_be_used_leave_the_engine_as_it_was() {
     assert!(engine.finish().is_err(), "found when it is looked at");
     // Once it was removed, the next query makes another.
     engine.remove_point_set(queried).unwrap();
-    let (again, _) = query(&mut engine, &points[..10], set);
+    let (again, _) = query(&mut engine, &points[..10], None, set);
     assert_eq!(again, found);
     // A query far away from all points finds nothing.
-    let (far, _) = query(&mut engine, &[[1e6; 3]], set);
+    let (far, _) = query(&mut engine, &[[1e6; 3]], None, set);
     assert_eq!(far, [[0u32; 0]]);
 }

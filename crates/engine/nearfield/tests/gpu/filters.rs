@@ -3,27 +3,36 @@
 
 use super::{GPU, assert_on_gpu, engine_with, fresh_seed, needs_gpu};
 use crate::common::{
-    Settings, as_vectors, builder_for, fill,
+    Precise, Settings, as_vectors, builder_for, fill,
     filters::{comparable, draw, indices},
     fingerprints_of, traverse,
 };
 use nearfield::{balance::Strategy, kernels::SphDensity, lists::PairGeometry, prelude::*};
 use nearfield_testkit::{
     cloud::{Cloud, drift},
-    conformance::{Level, Runner},
+    conformance::Level,
     oracle::{self, Neighbor},
     random::Random,
 };
 
-/// What a GPU keeps of a case with filters is compared with what the oracle keeps.
 #[test]
 fn what_filters_keep_of_every_case_is_what_the_oracle_keeps() {
+    check_filters::<f32>();
+}
+
+#[test]
+fn what_filters_keep_in_double_is_what_the_oracle_keeps() {
+    check_filters::<f64>();
+}
+
+/// Compares what a GPU keeps of a case with filters with what the oracle keeps.
+fn check_filters<T: Precise>() {
     needs_gpu!();
     let _loaded = Engine::builder(1.0).device(GPU).build().unwrap();
     let seed = fresh_seed();
     println!("seed {seed}");
     let mut random = Random::new(seed);
-    let runner = Runner::new(Level::Quick).keep(|case| !case.is_slanted());
+    let runner = T::runner(Level::Quick);
     for (number, (case, neighbors)) in runner.with_neighbors().enumerate() {
         // Sometimes none, for radii alone.
         let drawn = draw(case, random.below(32) as u32, &mut random);

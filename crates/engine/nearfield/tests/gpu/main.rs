@@ -84,7 +84,7 @@ macro_rules! needs_gpu {
 use needs_gpu;
 
 fn uniform<T: Real>(case: &Case<T>) -> bool {
-    case.rule == oracle::RadiusRule::Uniform && !case.is_slanted()
+    case.rule == oracle::RadiusRule::Uniform
 }
 
 /// The GPU did the work: nothing fell back to the CPU backend.

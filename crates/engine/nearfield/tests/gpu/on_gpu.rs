@@ -2,7 +2,7 @@
 
 use nearfield::{
     PointSetId,
-    device::{DeviceBuffer, DeviceEngine, DeviceEngineBuilder, Progress, Stream},
+    device::{DeviceBuffer, DeviceEngine, DeviceEngineBuilder, DeviceValue, Progress, Stream},
 };
 
 /// An engine on the first GPU.
@@ -48,7 +48,7 @@ impl FromHost for DeviceEngine {
     clippy::disallowed_methods,
     reason = "copies of a test need no counting"
 )]
-pub(crate) fn upload(stream: &Stream, points: &[[f32; 3]]) -> DeviceBuffer<f32> {
+pub(crate) fn upload<T: DeviceValue>(stream: &Stream, points: &[[T; 3]]) -> DeviceBuffer<T> {
     stream.clone_htod(points.as_flattened()).unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! Pair kernels over lists of the device see the pairs of the CPU, with the same bits.
 
 use crate::{
-    common::{Fingerprint, labels},
+    common::{Fingerprint, Precise, labels},
     fresh_seed, needs_gpu,
     on_gpu::{FromHost, start, upload},
 };
@@ -9,7 +9,8 @@ use nearfield::{
     Builder, Engine, ErrorKind, ListKind, ListOrder, PointSetId,
     balance::Policy,
     device::{
-        CpuHelper, DeviceEngine, DeviceEngineBuilder, DeviceField, GeometryQuantities, Progress,
+        CpuHelper, DeviceEngine, DeviceEngineBuilder, DeviceField, GeometryQuantities,
+        PositionNumber, Progress,
     },
     prelude::*,
 };
@@ -139,6 +140,73 @@ fn kernels_over_lists_see_the_pairs_that_the_cpu_sees() {
                 sets[0] = points(&mut random, count + 100);
                 engine.put(ids[0], &sets[0]);
             }
+        }
+    }
+}
+
+#[test]
+fn kernels_over_filtered_lists_see_the_pairs_that_the_cpu_sees() {
+    check_filtered::<f32>(&[2, 3]);
+}
+
+#[test]
+fn kernels_over_lists_in_double_see_the_pairs_that_the_cpu_sees() {
+    check_filtered::<f64>(&[0, 2, 3]);
+}
+
+/// Compares sums over lists with those of a search by the CPU, without filters, with cut-offs and
+/// exclusions (2), and also with the nearest alone and chosen targets (3).
+fn check_filtered<T: Precise + PositionNumber>(kinds: &[u32]) {
+    needs_gpu!();
+    let seed = fresh_seed();
+    println!("seed {seed}");
+    let mut random = Random::new(seed);
+    for (space, count) in SPACES.into_iter().zip([9_000, 20_000, 9_000, 2_000, 1_500]) {
+        for &kind in kinds {
+            let mut on_gpu = space.on_device(0.9).precision(T::PRECISION);
+            let mut on_cpu = space.on_cpu(0.9).precision(T::PRECISION);
+            let cutoffs = [[0.9f32, 0.7], [0.7, 0.0]].map(|row| row.map(f64::from));
+            if kind > 0 {
+                (on_gpu, on_cpu) = (on_gpu.cutoffs(&cutoffs), on_cpu.cutoffs(&cutoffs));
+            }
+            if kind > 2 {
+                (on_gpu, on_cpu) = (on_gpu.nearest(9), on_cpu.nearest(9));
+            }
+            let mut exact = |x: f32| T::round(f64::from(x) + 1e-9 * random.unit());
+            let points = points(&mut Random::new(seed ^ u64::from(kind)), count);
+            let given: Vec<[T; 3]> = points.iter().map(|at| at.map(&mut exact)).collect();
+            let types: Vec<u8> = (0..count).map(|_| random.below(2) as u8).collect();
+            let molecules: Vec<u32> = (0..count).map(|i| i as u32 / 3).collect();
+            let mask: Vec<bool> = (0..count).map(|_| random.below(3) > 0).collect();
+            let (mut on_gpu, mut on_cpu) = (start(on_gpu), on_cpu.build().unwrap());
+            let sent = upload(on_gpu.stream(), &given);
+            let of_gpu = on_gpu.add_point_set(&sent.as_view()).unwrap();
+            let of_cpu = on_cpu.add_point_set(T::positions(&given)).unwrap();
+            if kind > 0 {
+                on_gpu.set_types(of_gpu, &types).unwrap();
+                on_cpu.set_types(of_cpu, &types).unwrap();
+                on_gpu.set_molecules(of_gpu, &molecules).unwrap();
+                on_cpu.set_molecules(of_cpu, &molecules).unwrap();
+            }
+            if kind > 2 {
+                on_gpu.set_target_mask(of_gpu, &mask).unwrap();
+                on_cpu.set_target_mask(of_cpu, &mask).unwrap();
+            }
+            let of_points = labels(&given);
+            let traversal = on_cpu.traverse(&Fingerprint, of_cpu, of_cpu);
+            let exact = traversal
+                .targets(&of_points)
+                .sources(&of_points)
+                .run()
+                .unwrap();
+            let found = loop {
+                on_gpu.find_neighbors(of_gpu, of_gpu).unwrap();
+                let found = found(&on_gpu, [of_gpu; 2], [&points, &points]);
+                if on_gpu.finish().unwrap() == Progress::Valid {
+                    break found;
+                }
+            };
+            assert!(found == exact, "{space:?}, filters {kind}, seed {seed}");
         }
     }
 }

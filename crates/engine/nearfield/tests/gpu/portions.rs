@@ -3,8 +3,9 @@
 use super::{GPU, engine_with, needs_gpu, uniform};
 use crate::{
     common::{
-        Settings, as_vectors, builder_for, fill,
+        Precise, Settings, as_vectors, builder_for, fill,
         filters::{comparable, draw},
+        rule_of,
     },
     fresh_seed,
     portions_of::{
@@ -12,11 +13,8 @@ use crate::{
         check_visits, chunks_of, engines,
     },
 };
-use nearfield::prelude::*;
-use nearfield_testkit::{
-    conformance::{Level, Runner},
-    random::Random,
-};
+use nearfield::{lists::QueryScratch, prelude::*};
+use nearfield_testkit::{conformance::Level, random::Random};
 
 /// An engine that keeps programs loaded.
 fn loaded() -> Engine {
@@ -27,14 +25,20 @@ fn loaded() -> Engine {
 fn chunks_are_those_of_the_cpu() {
     needs_gpu!();
     let _loaded = loaded();
-    check_chunks(GPU, uniform);
+    check_chunks::<f32>(GPU, uniform);
+    check_chunks::<f64>(GPU, uniform);
 }
 
 #[test]
 fn lists_within_a_limit_are_those_of_the_cpu() {
+    check_limits::<f32>();
+    check_limits::<f64>();
+}
+
+fn check_limits<T: Precise>() {
     needs_gpu!();
     let _loaded = loaded();
-    for (case, expected) in Runner::new(Level::Quick).keep(uniform).with_lists() {
+    for (case, expected) in T::runner(Level::Quick).keep(uniform).with_lists() {
         let needed = 12 * expected.len() as u64 + 4 * expected.concat().len() as u64;
         for limit in [needed.saturating_sub(1), needed] {
             let [on_cpu, on_device] = engines(case, GPU, Some(limit)).map(|made| {
@@ -65,21 +69,24 @@ fn lists_within_a_limit_are_those_of_the_cpu() {
 fn batches_are_those_of_the_cpu() {
     needs_gpu!();
     let _loaded = loaded();
-    check_batches(GPU, uniform);
+    check_batches::<f32>(GPU, uniform);
+    check_batches::<f64>(GPU, uniform);
 }
 
 #[test]
 fn queries_are_those_of_the_cpu() {
     needs_gpu!();
     let _loaded = loaded();
-    check_queries(GPU, uniform);
+    check_queries::<f32>(GPU, uniform);
+    check_queries::<f64>(GPU, uniform);
 }
 
 #[test]
 fn visits_are_those_of_the_cpu() {
     needs_gpu!();
     let _loaded = loaded();
-    check_visits(GPU, uniform);
+    check_visits::<f32>(GPU, |_| true);
+    check_visits::<f64>(GPU, uniform);
 }
 
 #[test]
@@ -91,12 +98,17 @@ fn portions_of_a_moving_cloud_come_as_on_the_cpu() {
 /// Filters and radii of single points, in chunks, limited lists, batches and queries.
 #[test]
 fn portions_with_filters_are_those_of_the_cpu() {
+    check_filtered_portions::<f32>();
+    check_filtered_portions::<f64>();
+}
+
+fn check_filtered_portions<T: Precise>() {
     needs_gpu!();
     let _loaded = loaded();
     let seed = fresh_seed();
     println!("seed {seed}");
     let mut random = Random::new(seed);
-    let runner = Runner::new(Level::Quick).keep(|case| !case.is_slanted());
+    let runner = T::runner(Level::Quick);
     for (number, case) in runner.cases().enumerate() {
         let drawn = draw(case, random.below(32) as u32, &mut random);
         let ordered = drawn.filters.nearest.is_some();
@@ -115,11 +127,13 @@ fn portions_with_filters_are_those_of_the_cpu() {
             let found = engine.find_neighbors();
             let found = found.map(|()| lists(as_vectors(engine.neighbors(t, s).unwrap())));
             let batches = batches_of(&engine, [t, s]).1;
-            // By radii of single points a GPU does not query.
-            let queried = uniform(case).then(|| {
-                let queried = engine.query(case.targets(), s);
-                queried.map(|found| lists(as_vectors(&found))).map_err(told)
-            });
+            let radii: Vec<f32> = (case.radii_of(case.target).iter())
+                .map(|radius| radius.to_f64() as f32)
+                .collect();
+            let radii = rule_of(case).needs_targets().then_some(&radii[..]);
+            let (mut scratch, at) = (QueryScratch::default(), T::positions(case.targets()));
+            let queried = engine.query_into(at, radii, s, &mut scratch);
+            let queried = queried.map(|found| lists(as_vectors(found))).map_err(told);
             (chunks.map_err(told), found.map_err(told), batches, queried)
         });
         let what = format!("{}, seed {seed}", case.name);
@@ -137,8 +151,12 @@ fn what_queries_and_visits_lack_is_refused_by_name() {
     let builder = Engine::builder(1.0).radii(RadiusRule::Scatter);
     let (mut engine, set) = engine_with(builder, GPU, &points);
     engine.set_radii(set, &[1.0, 0.75]).unwrap();
-    let refused = engine.query(&points, set).unwrap_err().to_string();
-    assert!(refused.contains("queries with radii"), "{refused}");
+    let found = engine.query(&[[1.25f32, 0.0, 0.0]], set).unwrap();
+    assert_eq!(found.of(0), [1], "within 0.75 of the second point alone");
+    let mut scratch = QueryScratch::default();
+    let found = engine.query_into(&points, Some(&[1.0; 2]), set, &mut scratch);
+    let refused = found.unwrap_err().to_string();
+    assert!(refused.contains("positions of a query"), "{refused}");
     let (mut engine, set) = engine_with(Engine::builder(1.0), GPU, &points);
     engine.set_molecules(set, &[1, 1]).unwrap();
     let visited = engine.for_each_neighbor(set, set, 0, |_, _| ());

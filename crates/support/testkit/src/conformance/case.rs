@@ -87,8 +87,8 @@ impl<T: Real> Case<T> {
         }
     }
 
-    /// Whether a box vector leans along an open axis: boxes that the GPU backend
-    /// does not take.
+    /// Whether a box vector leans along an open axis: boxes in which backends do
+    /// not share work.
     pub fn is_slanted(&self) -> bool {
         self.vectors.is_some_and(|vectors| {
             let mut spanning = vectors.iter().flatten();

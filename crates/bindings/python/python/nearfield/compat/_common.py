@@ -19,23 +19,14 @@ _SLACK = 16 * np.finfo(float).eps
 _SHAPES = {"i": (0,), "j": (0,), "P": (0, 2), "S": (0, 3), "d": (0,), "D": (0, 3)}
 
 
-def search(points, radius, letters, *, other=None, cell=None, pbc=False, threads=0, **how):
+def search(points, radius, letters, *, cell=None, pbc=False, **how):
     """Arrays for the letters, as ``nearfield.edges`` returns them: the pairs at most ``radius`` apart,
-    in the order of i, indices in int64. ``other``: neighbours are these points. ``how``: ``half``,
-    ``sorted`` and ``strict``.
+    in the order of i. ``how`` are its other arguments.
     """
-    if not len(points) or other is not None and not len(other):
-        kinds = {"d": points.dtype, "D": points.dtype, "S": np.int32}
-        return tuple(np.empty(_SHAPES[one], kinds.get(one, np.int64)) for one in letters)
     if np.any(pbc):
         how.update(cell=cell, pbc=pbc)
     radius = min(max(radius, _MIN_RADIUS), _MAX_RADIUS)
-    if other is None:
-        return nearfield.edges(points, radius, letters, index="int64", threads=threads, **how)
-    precision = "f32" if points.dtype == np.float32 else "f64"
-    engine = nearfield.Engine(radius, precision=precision, threads=threads, **how)
-    targets, sources = engine.add_points(points), engine.add_points(other)
-    return engine.pair_geometry(letters, targets, sources, index="int64")
+    return nearfield.edges(points, radius, letters, **how)
 
 
 def no_pairs(letters, index=np.int64):

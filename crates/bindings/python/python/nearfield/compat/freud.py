@@ -75,13 +75,12 @@ class _Result(_freud.NeighborQueryResult):
             i, j, d, D = search(
                 queries[some], radius, "ijdD", other=points, strict=True, **where
             )
-            kept = d >= args.r_min
             if args.exclude_ii:
-                kept &= some[i] != j
-            i, j, d, D = (array[kept] for array in (i, j, d, D))
+                i, j, d, D = (array[some[i] != j] for array in (i, j, d, D))
             if not has_one_image(radius, **where):
                 first = nearest_images(i, j, d)
                 i, j, d, D = (array[first] for array in (i, j, d, D))
+            i, j, d, D = (array[d >= args.r_min] for array in (i, j, d, D))
             return i, j, d, D
 
         most = diameter(queries, points, **where)

@@ -3,9 +3,10 @@
 >>> from nearfield.compat.scipy import KDTree
 >>> KDTree(points).query_ball_point(positions, 0.5)
 
-``KDTree`` (also called ``cKDTree``) has the methods of SciPy 1.17 with their signatures, results,
-types and errors, for points with one, two or three coordinates; more coordinates are refused. It
-needs NumPy only, and SciPy for sparse matrices. What differs: there is no tree (``tree``,
+``KDTree`` and ``cKDTree`` have the methods of SciPy 1.17 with their signatures, results,
+types and errors. It needs NumPy only, and SciPy for sparse matrices. Points with more than three
+coordinates are searched by the first three, and all coordinates decide: exact, but slow where there
+are many points within the radius by three coordinates. What differs: there is no tree (``tree``,
 ``indices`` and ``size`` do not exist; ``leafsize``, ``compact_nodes`` and ``balanced_tree`` do
 nothing); results are exact whatever ``eps``; neighbours at equal distances come in the order of
 their index; the order of ``query_pairs`` and of lists is ascending. Every call searches anew, so
@@ -19,11 +20,12 @@ from ._common import Pairs, diameter, has_one_image, nearest, nearest_images
 
 __all__ = ["KDTree", "cKDTree"]
 
-_MAX_COORDINATES = 3
-
 
 class KDTree:
     """See ``scipy.spatial.KDTree``."""
+
+    # Of an index that is returned alone.
+    _index = np.intp
 
     def __init__(
         self,
@@ -42,16 +44,14 @@ class KDTree:
         if leafsize < 1:
             raise ValueError("leafsize must be at least 1")
         self.n, self.m = data.shape
-        if not 1 <= self.m <= _MAX_COORDINATES:
-            raise ValueError(f"Nearfield takes points with 1 to 3 coordinates, not {self.m}")
         self.data = np.array(data) if copy_data else data
         self.leafsize, self.boxsize = leafsize, None
         self.mins = data.min(axis=0) if self.n else np.zeros(self.m)
         self.maxes = data.max(axis=0) if self.n else np.zeros(self.m)
-        self._lengths = np.zeros(3)
+        self._lengths = np.zeros(self.m)
         if boxsize is not None:
             self.boxsize = np.broadcast_to(np.asarray(boxsize, float), (self.m,)).copy()
-            self._lengths[: self.m] = self.boxsize
+            self._lengths = self.boxsize
             repeats = self.boxsize > 0
             if (data >= self.boxsize)[:, repeats].any():
                 raise ValueError(
@@ -62,9 +62,9 @@ class KDTree:
 
     def query(self, x, k=1, eps=0.0, p=2.0, distance_upper_bound=np.inf, workers=1):
         """The k nearest points to each of x, nearer than the bound."""
-        x, flat = self._queries(x)
         if k is None:
             raise ValueError("k must be an integer or a sequence of integers")
+        x, flat = self._queries(x)
         ranks = np.arange(1, k + 1) if np.ndim(k) == 0 else np.asarray(k, int)
         if len(ranks) and ranks.min() < 1 or np.ndim(k) == 0 and k < 1:
             raise ValueError("k must be positive" if np.ndim(k) else "k must be at least 1")
@@ -78,7 +78,7 @@ class KDTree:
             d[i, rank], places[i, rank] = found, j
         shape = x.shape[:-1] + (() if np.ndim(k) == 0 and k == 1 else (len(ranks),))
         d, places = (array[:, ranks - 1].reshape(shape) for array in (d, places))
-        return (d, places) if shape else (float(d), np.intp(places))
+        return (d, places) if shape else (float(d), self._index(places))
 
     def query_ball_point(
         self, x, r, p=2.0, eps=0.0, workers=1, return_sorted=None, return_length=False
@@ -116,10 +116,10 @@ class KDTree:
             raise ValueError(
                 "r must be either a single value or a one-dimensional array of values"
             )
-        if not cumulative and (np.diff(bounds) < 0).any():
+        edges = np.atleast_1d(bounds)
+        if not cumulative and (np.diff(edges) < 0).any():
             raise ValueError("r must be non-decreasing in non-cumulative mode.")
         first, second = self._weights(other, weights)
-        edges = np.atleast_1d(bounds)
         most = float(edges.max(initial=-1.0))
         i, j, d = other._pairs(self.data, np.full(self.n, most), p)
         # Of every pair the first bound that holds it, among the bounds in order.
@@ -194,30 +194,30 @@ class KDTree:
         if not p >= 1:
             raise ValueError("Only p-norms with 1<=p<=infinity permitted")
         points, others = _three(x), _three(self.data)
-        where = dict(cell=np.diag(self._lengths), pbc=self._lengths > 0)
+        lengths = _three(self._lengths[None])[0]
+        where = dict(cell=np.diag(lengths), pbc=lengths > 0)
         most = float(radii.max(initial=-1.0))
         if not (most >= 0 and len(x) and self.n):
             return np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0)
         # Within a distance by the norm, the Euclidean distance is at most this many times longer.
-        stretch = max(1.0, self.m ** (0.5 - 1.0 / p))
+        stretch = max(1.0, min(self.m, 3) ** (0.5 - 1.0 / p))
         reach = min(stretch * most, diameter(points, others, **where))
-        some = np.isfinite(radii) & (radii < reach)
-        radius_of = np.minimum(radii, reach) if some.any() or not closed else None
-        euclid = p == 2
+        by_distance = p == 2 and self.m <= 3
+        own = by_distance and (radii < reach).any()
         found = Pairs(
             points,
             reach,
-            "ijd" if euclid else "ijdD",
+            "ijd",
             other=others,
-            of_pair=(lambda i, j: radius_of[i]) if euclid and radius_of is not None else None,
-            closed=closed or not np.isfinite(most),
+            of_pair=(lambda i, j: np.minimum(radii, reach)[i]) if own else None,
+            closed=closed or reach < most or not by_distance,
             sorted=True,
             threads=max(workers, 0),
             **where,
         )
         i, j, d = found["i"], found["j"], found["d"]
-        if not euclid:
-            d = np.linalg.norm(found["D"][:, : self.m], p, axis=1)
+        if not by_distance:
+            d = self._distances(self.data[j] - x[i], p)
             within = d <= radii[i] if closed else d < radii[i]
             i, j, d = i[within], j[within], d[within]
         if not has_one_image(reach, **where):
@@ -225,10 +225,18 @@ class KDTree:
             i, j, d = i[first], j[first], d[first]
         return i, j, d
 
+    def _distances(self, D, p):
+        """By the p-norm, of the nearest images along every axis."""
+        repeats = self._lengths > 0
+        lengths = self._lengths[repeats]
+        D[:, repeats] -= np.round(D[:, repeats] / lengths) * lengths
+        return np.linalg.norm(D, p, axis=1)
+
     def _nearest(self, x, k, p, bound, workers):
-        reach = 2 * diameter(_three(x), _three(self.data), np.diag(self._lengths), self._lengths > 0)
-        reach = min(float(bound), reach)
-        extent = np.where(self._lengths[: self.m] > 0, self._lengths[: self.m], self.maxes - self.mins)
+        # No distance by any norm is longer than the sum over all axes.
+        both = np.concatenate([x, self.data])
+        reach = min(float(bound), 1.001 * float(np.ptp(both, axis=0).sum()) + 1e-6)
+        extent = np.where(self._lengths > 0, self._lengths, self.maxes - self.mins)
         extent = extent[extent > 0]
         guess = (2.0 * k * extent.prod() / self.n) ** (1.0 / len(extent)) if len(extent) else reach
 
@@ -239,7 +247,22 @@ class KDTree:
         return nearest(len(x), k, guess, reach, within)
 
 
-cKDTree = KDTree
+class cKDTree(KDTree):  # noqa: N801 - SciPy's name
+    """See ``scipy.spatial.cKDTree``, which is KDTree but for the default of
+    ``leafsize`` and the type of a single index."""
+
+    _index = int
+
+    def __init__(
+        self,
+        data,
+        leafsize=16,
+        compact_nodes=True,
+        copy_data=False,
+        balanced_tree=True,
+        boxsize=None,
+    ):
+        super().__init__(data, leafsize, compact_nodes, copy_data, balanced_tree, boxsize)
 
 
 def _real(given):
@@ -250,8 +273,8 @@ def _real(given):
 
 
 def _three(points):
-    """With zeros for missing coordinates."""
-    return np.pad(points, ((0, 0), (0, 3 - points.shape[1])))
+    """The first three coordinates, zeros where there are fewer."""
+    return np.pad(points[:, :3], ((0, 0), (0, max(0, 3 - points.shape[1]))))
 
 
 def _lists(j, ends, shape):

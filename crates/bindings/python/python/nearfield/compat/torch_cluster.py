@@ -19,9 +19,7 @@ from typing import Optional
 import numpy as np
 import torch
 
-import nearfield
-
-from ._common import search, with_selves
+from ._common import search
 
 __all__ = ["radius", "radius_graph"]
 
@@ -128,17 +126,11 @@ _LIBRARY.impl("radius", _radius, "CompositeExplicitAutograd")
 
 def _within(x, ptr, r, ignore_same_index, where):
     """Pairs of points with each other."""
-    if ptr is None:
-        i, j = search(x, r, "ij", strict=True, sorted=True, **where)
-    else:
-        i, j = _systems(x, r, ptr.numpy(), where)
-    if ignore_same_index:
-        # Images of a point have its index too.
-        return i[i != j], j[i != j]
-    own = np.arange(len(x))
-    pairs = with_selves(dict(i=i, j=j), "ij", own)
-    order = np.lexsort((pairs["j"], pairs["i"]))
-    return pairs["i"][order], pairs["j"][order]
+    ptr = None if ptr is None else ptr.numpy()
+    how = dict(batch_ptr=ptr, strict=True, sorted=True, self_pairs=not ignore_same_index)
+    i, j = search(x, r, "ij", **how, **where)
+    # Images of a point have its index too.
+    return (i[i != j], j[i != j]) if ignore_same_index else (i, j)
 
 
 def _between(x, y, ptr_x, ptr_y, r, where):
@@ -151,21 +143,13 @@ def _between(x, y, ptr_x, ptr_y, r, where):
     of_y = np.repeat(np.arange(len(ptr_y) - 1), np.diff(ptr_y))
     x, y = x[ptr_x[0] : ptr_x[-1]], y[ptr_y[0] : ptr_y[-1]]
     order = np.argsort(np.concatenate([of_y, of_x]), kind="stable")
-    i, j = _systems(np.concatenate([y, x])[order], r, ptr_x - ptr_x[0] + ptr_y - ptr_y[0], where)
+    ptr = ptr_x - ptr_x[0] + ptr_y - ptr_y[0]
+    i, j = search(np.concatenate([y, x])[order], r, "ij", batch_ptr=ptr, strict=True, **where)
     i, j = order[i], order[j]
     mixed = (i < len(y)) & (j >= len(y))
     i, j = i[mixed], j[mixed] - len(y)
     sorted_by = np.lexsort((j, i))
     return i[sorted_by] + ptr_y[0], j[sorted_by] + ptr_x[0]
-
-
-def _systems(points, r, ptr, where):
-    """Pairs nearer than r of many systems, in the order of (i, j)."""
-    # Systems take pairs at the radius too.
-    i, j, d = nearfield.edges(
-        points, r, "ijd", batch_ptr=ptr, sorted=True, index="int64", **where
-    )
-    return i[d < r], j[d < r]
 
 
 def _array(tensor, what):

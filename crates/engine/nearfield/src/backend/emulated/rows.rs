@@ -7,7 +7,7 @@ use crate::{
     backend::{
         DeviceError, Fault, Job, StepInput,
         accelerator::OnPlaced,
-        rows::{MeasuredRows, OnRows, Query, QueryTo, RowPairs, RowRange, RowsOf},
+        rows::{MeasuredRows, OnRows, Query, QueryTo, RowGeometry, RowPairs, RowRange, RowsOf},
         transfer::numbers_of,
     },
 };
@@ -225,8 +225,10 @@ impl Pairs {
     fn as_rows(&self) -> RowPairs<'_> {
         RowPairs {
             sources: &self.sources,
-            displacements: &self.displacements,
-            squares: &self.squares,
+            geometry: RowGeometry::Single {
+                displacements: &self.displacements,
+                squares: &self.squares,
+            },
         }
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! Page-locking memory takes about half a millisecond a mebibyte, longer than most of these jobs.
 
+use crate::backend::transfer::words_of;
 use nearfield_gpu::{
-    self as gpu, DeviceLists, DeviceNearest, DevicePoints, GpuBackend, HostBuffer, HostPairs,
-    HostRows,
+    self as gpu, DeviceLists, DeviceNearest, DevicePointData, DevicePoints, GpuBackend, HostBuffer,
+    HostPairs, HostRows,
 };
+use nearfield_grid::Precision;
 
 /// Free positions on the device, and the memory they go through.
 #[derive(Debug, Default)]
@@ -16,6 +18,8 @@ pub(super) struct Queries {
     pub(super) lists: DeviceLists,
     /// Their nearest pairs, where only these are kept.
     pub(super) nearest: DeviceNearest,
+    /// Their radii, where these count.
+    pub(super) data: DevicePointData,
 }
 
 impl Queries {
@@ -24,6 +28,7 @@ impl Queries {
         self.points.as_ref().map_or(0, DevicePoints::bytes)
             + self.lists.bytes()
             + self.nearest.bytes()
+            + self.data.bytes()
     }
 }
 
@@ -35,7 +40,7 @@ pub(super) struct RowBuffers(pub(super) [Option<RowBuffer>; 2]);
 #[derive(Debug)]
 pub(super) struct RowBuffer {
     sources: HostBuffer<u32>,
-    /// Three numbers a pair.
+    /// Three numbers a pair; in double precision a number is two elements.
     displacements: HostBuffer<f32>,
     squares: HostBuffer<f32>,
 }
@@ -46,7 +51,9 @@ impl RowBuffer {
         backend: &GpuBackend,
         old: Option<Self>,
         pairs: usize,
+        precision: Precision,
     ) -> Result<Self, gpu::Error> {
+        let words = pairs.saturating_mul(words_of(precision));
         let (sources, displacements, squares) = match old {
             Some(old) => (
                 Some(old.sources),
@@ -57,8 +64,8 @@ impl RowBuffer {
         };
         Ok(Self {
             sources: backend.host_room(sources, pairs)?,
-            displacements: backend.host_room(displacements, pairs.saturating_mul(3))?,
-            squares: backend.host_room(squares, pairs)?,
+            displacements: backend.host_room(displacements, words)?,
+            squares: backend.host_room(squares, words / 3)?,
         })
     }
 

@@ -9,14 +9,17 @@
 
 use super::{
     buffers::Queries,
-    state::{GpuJobError, GpuState, far_images},
+    state::{GpuJobError, GpuSet, GpuState, far_images, stamped},
 };
 use crate::backend::{
-    StepInput,
+    StepInput, next_stamp,
     rows::{Query, QueryTo},
-    transfer::{StagedUpload, numbers_of},
+    transfer::{StagedUpload, numbers_of, words_of},
 };
-use nearfield_gpu::{self as gpu, DeviceFilter, PairOfPoints};
+use nearfield_gpu::{
+    self as gpu, DeviceFilter, DevicePointData, DevicePoints, GpuBackend, HostPointData,
+    PairOfPoints,
+};
 use nearfield_pairs::ListKind;
 use tracing::field::Empty;
 
@@ -44,7 +47,9 @@ impl GpuState {
         let bounds = query.bounds;
         let strategy = self.begin_sort(input, &input.bounds.union(&bounds))?;
         self.send_positions(queries, input, query)?;
-        let targets = queries.points.get_or_insert_with(|| self.backend.points());
+        let precision = input.lattice.radius().precision();
+        let points = || self.backend.points_in(precision);
+        let targets = queries.points.get_or_insert_with(points);
         let lattice = self.lattice.as_ref().ok_or(gpu::ErrorKind::Unsorted);
         let lattice = lattice.map_err(gpu::Error::from)?;
         (self.backend).begin_sort(targets, lattice, &bounds)?;
@@ -54,6 +59,9 @@ impl GpuState {
         if !targets.is_empty() {
             self.backend.finish(targets, lattice, &bounds)?;
         }
+        let (targets, data) = (&*targets, &mut queries.data);
+        let set = self.sets.get_mut(query.sources).ok_or_else(unsorted)?;
+        let radii = take_radii(&self.backend, query, (targets, data), set)?;
         let sources = self.sets.get(query.sources).ok_or_else(unsorted)?;
         let mut pair = PairOfPoints {
             lattice,
@@ -61,7 +69,12 @@ impl GpuState {
             sources: &sources.points,
             same_set: false,
             share: None,
-            filter: DeviceFilter::default(),
+            filter: DeviceFilter {
+                targets: Some(&*data),
+                sources: Some(&sources.data),
+                radii,
+                ..DeviceFilter::default()
+            },
         };
         if let Some(k) = query.nearest {
             let found = self.backend.find_nearest(pair, k, &mut queries.nearest);
@@ -89,8 +102,9 @@ impl GpuState {
         let (backend, numbers) = (&self.backend, numbers_of(&query.positions));
         let bytes = size_of::<f32>() * numbers;
         let _span = tracing::debug_span!("gpu.upload", bytes).entered();
-        let points = queries.points.get_or_insert_with(|| backend.points());
-        backend.expect(points, numbers / 3)?;
+        let precision = input.lattice.radius().precision();
+        let points = (queries.points).get_or_insert_with(|| backend.points_in(precision));
+        backend.expect(points, numbers / words_of(precision))?;
         // The query before has waited for its copies, and one that failed for the device.
         let mut copy = backend.host_room(queries.copy.take(), numbers)?;
         let upload = StagedUpload::new(&[query.positions], &mut copy, |_| ());
@@ -100,4 +114,32 @@ impl GpuState {
         queries.copy = Some(copy);
         Ok(())
     }
+}
+
+/// Brings the radii that count to the device, in the order of the sorts; says whether those of the
+/// positions and those of the set do.
+fn take_radii(
+    backend: &GpuBackend,
+    query: Query<'_>,
+    (positions, data): (&DevicePoints, &mut DevicePointData),
+    sources: &mut GpuSet,
+) -> Result<[bool; 2], gpu::Error> {
+    let take = |data: &mut DevicePointData, points: &DevicePoints, radii: &[f32], stamp: u64| {
+        let given = HostPointData {
+            radii: Some(stamped(stamp, radii)),
+            ..HostPointData::default()
+        };
+        backend.take_point_data(data, given, points.len())?;
+        if points.is_empty() {
+            return Ok(());
+        }
+        backend.arrange(data, points)
+    };
+    if let Some(radii) = query.radii.targets() {
+        take(data, positions, radii, next_stamp())?;
+    }
+    if let Some(radii) = query.radii.sources() {
+        take(&mut sources.data, &sources.points, radii, query.radii_stamp)?;
+    }
+    Ok([query.radii.targets(), query.radii.sources()].map(|radii| radii.is_some()))
 }

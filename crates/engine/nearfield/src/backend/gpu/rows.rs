@@ -11,11 +11,11 @@ use super::{
 };
 use crate::backend::{
     Fault, Job, StepInput,
-    rows::{MeasuredRows, OnRows, RowPairs, RowRange, RowsOf},
+    rows::{MeasuredRows, OnRows, RowGeometry, RowPairs, RowRange, RowsOf},
 };
 use nearfield_cpu::ListRows;
-use nearfield_gpu::{DeviceLists, HostRows, ListPart, PairOfPoints};
-use nearfield_grid::memory::zeroed;
+use nearfield_gpu::{DeviceLists, HostPairs, HostRows, ListPart, PairOfPoints};
+use nearfield_grid::{Precision, memory::zeroed};
 use std::ops::ControlFlow;
 
 impl GpuState {
@@ -113,14 +113,12 @@ impl GpuState {
         let parts: Vec<ListPart> = ranges.iter().map(|range| part(measured, range)).collect();
         let longest = (ranges.iter()).map(|range| range.entries.end - range.entries.start);
         let longest = longest.max().unwrap_or(0) as usize;
+        let precision = input.lattice.radius().precision();
         let [first, second] = std::mem::take(&mut self.rows).0;
+        let others = if ranges.len() > 1 { longest } else { 0 };
         let mut buffers = [
-            RowBuffer::room(&self.backend, first, longest)?,
-            RowBuffer::room(
-                &self.backend,
-                second,
-                if ranges.len() > 1 { longest } else { 0 },
-            )?,
+            RowBuffer::room(&self.backend, first, longest, precision)?,
+            RowBuffer::room(&self.backend, second, others, precision)?,
         ];
         let to = buffers.each_mut().map(RowBuffer::host_rows);
         let done = self.on_rows(input, measured, |state, pair, storage| {
@@ -131,12 +129,23 @@ impl GpuState {
                 let Some(pairs) = &rows.pairs else {
                     return ControlFlow::Break(());
                 };
-                let pairs = RowPairs {
-                    sources: &rows.entries[..len],
-                    displacements: &pairs.displacements[..len],
-                    squares: &pairs.squares[..len],
+                let HostPairs {
+                    displacements,
+                    squares,
+                    ..
+                } = pairs;
+                let geometry = match precision {
+                    Precision::Single => RowGeometry::Single {
+                        displacements: &displacements[..len],
+                        squares: &squares[..len],
+                    },
+                    Precision::Double => RowGeometry::Double {
+                        displacements: &displacements.as_flattened().as_chunks().0[..len],
+                        squares: &squares.as_chunks().0[..len],
+                    },
                 };
-                receive(number, pairs)
+                let sources = &rows.entries[..len];
+                receive(number, RowPairs { sources, geometry })
             };
             Ok((state.backend).deliver_rows(pair, kind, storage, &parts, to, receive)?)
         });

@@ -219,7 +219,8 @@ impl GpuState {
         let backend = &self.backend;
         if let Some(TypeCutoffs { table, .. }) = filter.cutoffs {
             let squares = stamped(cutoffs, table.squares());
-            backend.take_cutoffs(&mut self.cutoffs, squares, table.types())?;
+            let (types, precision) = (table.types(), table.precision());
+            backend.take_cutoffs(&mut self.cutoffs, squares, types, precision)?;
         }
         let sides = [
             (job.targets, radii.targets(), 0),
@@ -268,6 +269,6 @@ pub(super) fn far_images(error: gpu::Error) -> GpuJobError {
 }
 
 /// Values with their stamp.
-fn stamped<T>(stamp: u64, values: T) -> Stamped<T> {
+pub(super) fn stamped<T>(stamp: u64, values: T) -> Stamped<T> {
     Stamped { values, stamp }
 }

@@ -136,8 +136,9 @@ impl VerletLists {
         })
     }
 
-    /// The engine of the lists. Its radius is that of the [lists](Self::list_radius), and its points
-    /// are where they were when these were built: to [name](Engine::point_set) and count its sets.
+    /// The engine of the lists. Its radius is that of the [lists](Self::list_radius), and its
+    /// points are where they were when these were built: to [name](Engine::point_set) and count its
+    /// sets.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }

@@ -15,6 +15,7 @@ pub(super) fn cases(level: Level) -> Vec<Case> {
     };
     let mut cases = at_distances();
     cases.extend(degenerate());
+    cases.extend(few_giants());
     for seed in 0..seeds {
         cases.extend(sizes.iter().flat_map(|&size| spread(size, seed)));
         cases.push(adaptive(seed));
@@ -23,6 +24,7 @@ pub(super) fn cases(level: Level) -> Vec<Case> {
     }
     let mut cases: Vec<Case> = cases.iter().flat_map(by_every_rule).collect();
     cases.extend(several_sets());
+    cases.extend(sets_with_a_giant());
     cases
 }
 
@@ -218,6 +220,87 @@ fn degenerate() -> Vec<Case> {
             log_uniform(300, 1.0, 2),
         ),
     ]
+}
+
+/// Radii around `small`, and every `step`-th a hundred times as large.
+fn giants(points: usize, small: f32, step: usize, seed: u64) -> Vec<f32> {
+    let mut random = Random::new(seed ^ 0x91a7);
+    let mut radius = |i| match i % step == step / 2 {
+        true => 100.0 * small,
+        false => small * (0.6 + 0.4 * random.unit()) as f32,
+    };
+    (0..points).map(&mut radius).collect()
+}
+
+/// One radius a hundred times the others, and several, in open, periodic and tilted domains; the
+/// boxes are smaller than the large radius, some much smaller.
+fn few_giants() -> Vec<Case> {
+    let named = |what: &str, small, step, points: Vec<[f32; 3]>| {
+        let radii = giants(points.len(), small, step, 77);
+        let name = format!("{what}, radii a hundred times the others");
+        case(name, 100.0 * small, points, radii)
+    };
+    let cube = |points, side: f32| shapes::uniform_box(points, [[0.0; 3], [side; 3]], 77);
+    let mut cases = vec![
+        named("one point of many", 1.2, 700, cube(700, 9.0)),
+        named("some points in a wide cloud", 0.1, 60, cube(900, 35.0)),
+        named("a flat cloud", 0.4, 150, {
+            let mut points = cube(600, 30.0);
+            points.iter_mut().for_each(|point| point[2] *= 1e-3);
+            points
+        }),
+    ];
+    let boxes = [
+        (0.11, 500, 300, [Some(8.3), Some(7.1), Some(9.7)], 0),
+        (0.05, 500, 200, [Some(8.3), None, Some(6.1)], 2),
+        (0.03, 60, 30, [Some(2.3), Some(1.9), None], 3),
+        (0.12, 20, 20, [Some(1.1), Some(0.9), Some(1.3)], 0),
+    ];
+    cases.extend(boxes.map(|(small, points, step, periodic, away)| {
+        let high = periodic.map(|length: Option<f64>| length.unwrap_or(9.0) as f32);
+        let cloud = shapes::uniform_box(points, [[0.0; 3], high], 78);
+        let cloud = shapes::unwrapped(cloud, periodic, away, 78);
+        named(
+            &format!("{points} points in {periodic:?}"),
+            small,
+            step,
+            cloud,
+        )
+        .periodic(periodic)
+    }));
+    let vectors = [[7.0, 0.0, 0.0], [3.0, 6.0, 0.0], [-3.0, 2.5, 6.5]];
+    cases.extend([None, Some(2)].map(|open: Option<usize>| {
+        let mut periodic = vectors.map(Some);
+        open.into_iter().for_each(|axis| periodic[axis] = None);
+        let cloud = shapes::uniform_cell(400, vectors, 0.05, 79);
+        let cloud = shapes::unwrapped_cell(cloud, periodic, 2, 79);
+        named(&format!("400 points in {periodic:?}"), 0.06, 200, cloud).tilted(periodic)
+    }));
+    cases
+}
+
+/// Sets that search each other, one of which has a radius a hundred times the others.
+fn sets_with_a_giant() -> Vec<Case> {
+    let cube = |points, seed| shapes::uniform_box(points, [[0.0; 3], [9.0; 3]], seed);
+    let sets = vec![cube(400, 81), cube(300, 82)];
+    let radii = vec![giants(400, 0.08, 400, 81), giants(300, 0.08, 1 << 20, 82)];
+    let mut cases = Vec::new();
+    for periodic in [[None; 3], [Some(9.0), Some(9.0), None]] {
+        for rule in RadiusRule::OWN {
+            for (target, source) in [(0, 1), (1, 0)] {
+                let what = name(rule);
+                let name = format!("{target} finds {source} {what}, one giant, in {periodic:?}");
+                let case = Case {
+                    sets: sets.clone(),
+                    target,
+                    source,
+                    ..Case::new(name, 8.0, vec![]).periodic(periodic)
+                };
+                cases.push(case.with_radii(rule, radii.clone()));
+            }
+        }
+    }
+    cases
 }
 
 /// Boxes larger and smaller than the radii, and unwrapped coordinates.

@@ -1,0 +1,19 @@
+"""The tests of other libraries that say nothing about their adapters, by a part of their name, and why.
+"""
+
+TESTS = {
+    "ase": {},
+    "matscipy": {},
+    "vesin": {
+        "test_numpy.py::test_sorting": "expects that pairs are not in order unless sorted=True",
+    },
+    "scipy": {
+        "test_query_pairs_eps": "expects pairs beyond the radius, which eps allows but does not ask for",
+        "test_kdtree_comparisons": "compares nodes of the tree, and there is no tree",
+        "test_kdtree_weights": "asks for the weights of nodes, and there is no tree",
+        "test_kdtree_duplicated_inputs": "asks for the nodes of the tree, and there is no tree",
+    },
+    "freud": {},
+    "mdanalysis": {},
+    "torch_cluster": {},
+}

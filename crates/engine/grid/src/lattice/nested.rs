@@ -1,0 +1,84 @@
+//! Lattices of smaller cells, for points that reach less far than the largest radius.
+//!
+//! Where points have radii of their own, those of similar radius are sorted into cells of their
+//! own ([`Grid::build_levels`](crate::Grid::build_levels)). Edge and reach of such cells are
+//! independent of each other: a point of small radius looks at few of the large cells, one of large
+//! radius at many of the small ones.
+//!
+//! # Why no pair is lost
+//!
+//! The argument of [the lattice](super) compares the cells of two points that are within the reach:
+//! their coordinates in cells differ by at most reach / edge, and rounding is a share of that. A
+//! pair with different coordinates within a reach ρ lies at most 2²⁴ρ from 0, where cell
+//! coordinates are off by less than 2⁻²⁸ρ/e with the edge e; the enlargement of the reach is
+//! 2⁻²⁰ρ/e. So it holds for any edge. Only the tiny share that is taken off a reach before it is
+//! rounded up must stay below that enlargement where the reach is a cell or more, which it does.
+//!
+//! Axes are open where they are for the largest radius, so all lattices of an engine count the same
+//! boxes between a point and its image inside.
+
+use super::{
+    Lattice,
+    axis::straight_axes,
+    rows::{Reach, Row, stencil},
+    tilted,
+};
+use crate::{Error, Precision, Radius};
+use std::sync::Arc;
+
+impl Lattice {
+    /// Cells for the radius `cells` in the same domain, with the rows that points within `reach`
+    /// lie in; in single precision. Neither radius may be larger than this one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
+    pub(crate) fn nested(&self, [cells, reach]: [Radius; 2]) -> Result<Self, Error> {
+        debug_assert_eq!(self.radius.precision(), Precision::Single);
+        let (axes, rows, reached) = match self.seen.tilt() {
+            Some(tilt) => {
+                // Roundings are powers of two of something, in units of the radius. So for a
+                // smaller one they may be up to twice as large.
+                let rounding = 2.0 * self.slack[0];
+                let of = [cells, reach];
+                let nested = tilted::nested(of, &self.seen, tilt, rounding)?;
+                (nested.axes, nested.rows, nested.reach)
+            }
+            None => {
+                let [cells, reach] =
+                    [cells, reach].map(|radius| Reach::with_slack(radius, self.slack));
+                let edges = [0, 1, 2].map(|axis| cells.along(axis));
+                let axes = straight_axes(edges, &self.seen, 0.0);
+                let rows = stencil(&reach, axes.map(|axis| 1.0 / axis.inverse_edge))?;
+                (axes, rows, reach.largest())
+            }
+        };
+        Ok(Self {
+            radius: reach,
+            axes,
+            reach: reached,
+            rows: Arc::new(rows),
+            ..self.clone()
+        })
+    }
+
+    /// The rows in reach of a block of cells, from one at (y, z) to one that is `beyond` it along
+    /// both, by ascending (z, y) from the first, each with its largest offset along x.
+    ///
+    /// In a straight box that is the offset of the row from the nearest of these cells. In a tilted
+    /// one a row may reach farther from another, so all of them get the largest offset.
+    pub(crate) fn rows_of_block(&self, beyond: [i64; 2]) -> impl Iterator<Item = Row> {
+        let [x, y, z] = self.max_offsets();
+        let from = |at: i64, beyond: i64| at - at.clamp(0, beyond);
+        let reach = move |row: [i64; 2]| {
+            let [y, z] = [from(row[0], beyond[0]), from(row[1], beyond[1])];
+            if self.seen.is_tilted() {
+                return Some(x);
+            }
+            let found = (self.rows).binary_search_by(|row| (row.z, row.y).cmp(&(z, y)));
+            Some(self.rows[found.ok()?].reach)
+        };
+        (-z..=z + beyond[1])
+            .flat_map(move |z| (-y..=y + beyond[0]).map(move |y| [y, z]))
+            .filter_map(move |[y, z]| reach([y, z]).map(|reach| Row { y, z, reach }))
+    }
+}

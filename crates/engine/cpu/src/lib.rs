@@ -24,16 +24,30 @@
 //!
 //! The [`RadiusRule`] of [`PairOfSets::radii`] and [`StoredPairs::radii`] selects the deciding
 //! radius. Grids are made for the largest radius and, where radii are very different, once more
-//! with points sorted [by their radii](CpuBackend::sort_by_radii). Radii of points are part of the
-//! mode of the loops, a constant parameter, so searches with one radius do not pay for them. Candidates
-//! then carry their squared radii, and count within the larger of their radius and the target's.
-//! Where only radii of sources count, the target's square is negative.
+//! with points sorted [by their radii](CpuBackend::sort_by_radii): one radius a hundred times the
+//! others does not make a search quadratic then. Radii of points are part of the mode of the loops,
+//! a constant parameter, so searches with one radius do not pay for them. Candidates then carry
+//! their squared radii, and count within the larger of their radius and the target's. Where only
+//! radii of sources count, the target's square is negative.
+//!
+//! # Lists that serve many steps
+//!
+//! A list with a skin holds the pairs of a larger radius. For point sets it is a list of sources
+//! ([`StoredPairs`]), whose pairs are decided anew at the positions of now, with their displacements
+//! on request. For many systems [`Candidates`] keep the image of every pair too, so a step
+//! looks nothing up but two points. Both decide by the contract: their pairs are those of a search.
 //!
 //! # Filters
 //!
 //! [`PairOfSets::filter`] leaves out pairs within the radius: beyond the cut-off of their types,
 //! excluded, of targets that are not chosen, or not among the k nearest. Filtered searches visit
 //! pairs and decide target by target, so the loops of other searches have none of it.
+//!
+//! # Single targets
+//!
+//! [`CpuBackend::visit_pairs`] and the lists of a few chosen points go target by target and skip the
+//! preparation of a whole search: for a handful of points out of a million that is what counts.
+//! They are decided as in a search, so their lists are parts of its lists.
 //!
 //! # Shares
 //!

@@ -1,7 +1,7 @@
 //! The kernels of stored.cu, slots.cu and point_data.cu on the CPU, thread by thread: pairs over
 //! lists are the contract's, displacement for displacement, in either precision, also over lists
-//! that hold too much, over those that filters have left pairs out of, and over lists with a skin at
-//! positions that have moved since. As in `systems_on_host`.
+//! that hold too much, over those that filters have left pairs out of, and over lists with a skin
+//! at positions that have moved since. As in `systems_on_host`.
 
 use super::{
     filters_on_host::Drawn,

@@ -33,9 +33,10 @@
 //! # Lists that serve many steps
 //!
 //! A list with a skin holds the pairs of a larger radius. For point sets it is a list of sources
-//! ([`StoredPairs`]), whose pairs are decided anew at the positions of now, with their displacements
-//! on request. For many systems [`Candidates`] keep the image of every pair too, so a step
-//! looks nothing up but two points. Both decide by the contract: their pairs are those of a search.
+//! ([`StoredPairs`]), whose pairs are decided anew at the positions of now, with their
+//! displacements on request. For many systems [`Candidates`] keep the image of every pair too, so a
+//! step looks nothing up but two points. Both decide by the contract: their pairs are those of a
+//! search.
 //!
 //! # Filters
 //!
@@ -45,8 +46,8 @@
 //!
 //! # Single targets
 //!
-//! [`CpuBackend::visit_pairs`] and the lists of a few chosen points go target by target and skip the
-//! preparation of a whole search: for a handful of points out of a million that is what counts.
+//! [`CpuBackend::visit_pairs`] and the lists of a few chosen points go target by target and skip
+//! the preparation of a whole search: for a handful of points out of a million that is what counts.
 //! They are decided as in a search, so their lists are parts of its lists.
 //!
 //! # Shares

@@ -35,8 +35,8 @@ const BINS: usize = MAX_LEVELS - 1;
 /// Share of the cost that must be saved. Sorting once more takes a tenth of a search.
 const WORTH: f64 = 0.75;
 
-/// Candidates that are tested in the time of sorting a point once more. It and the numbers below are
-/// times of single searches divided by that of a candidate, rounded; a wrong one costs time only.
+/// Candidates that are tested in the time of sorting a point once more. If this number or one of
+/// those below is wrong for a machine, searches take longer there, and find the same.
 const SORT: f64 = 40.0;
 
 /// Candidates that are tested in the time that a group of targets takes per level.

@@ -40,9 +40,9 @@ const PART: usize = 2048;
 
 /// The pairs of a search with a larger radius.
 ///
-/// They take eight bytes each. Where points fill space evenly, a skin of a tenth of the radius makes
-/// them a third more than the pairs that count, and a skin as large as the radius eight times as
-/// many.
+/// They take eight bytes each. Where points fill space evenly, a skin of a tenth of the radius
+/// makes them a third more than the pairs that count, and a skin as large as the radius eight times
+/// as many.
 #[derive(Debug)]
 pub struct Candidates<T> {
     /// First candidate of every point, and their number.
@@ -53,8 +53,8 @@ pub struct Candidates<T> {
     images: Vec<u32>,
     /// Every image of a system that a candidate has, with its vector.
     table: Vec<([i32; 3], [T; 3])>,
-    /// Those that are within the radius now, and working memory, by part. The memory stays from step
-    /// to step.
+    /// Those that are within the radius now, and working memory, by part. The memory stays from
+    /// step to step.
     parts: Vec<Part>,
 }
 

@@ -20,6 +20,7 @@ mod neighbors;
 mod one_call;
 mod pairs;
 mod points;
+mod recycled;
 mod settings;
 mod skin;
 mod systems;

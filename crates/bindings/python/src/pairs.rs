@@ -1,14 +1,17 @@
 //! Which arrays of pairs a caller wants, by the letters of the field, and their way to Python.
 
 use nearfield::systems::{PairColumns, PairIndex, Quantities};
-use numpy::{Element, IntoPyArray, ndarray::Array2};
+use numpy::Element;
 use pyo3::{
-    exceptions::{PyRuntimeError, PyTypeError, PyValueError},
+    exceptions::{PyTypeError, PyValueError},
     prelude::*,
     types::{PyString, PyTuple},
 };
 
-use crate::lists::room;
+use crate::{
+    lists::room,
+    recycled::{array, rows, table},
+};
 use std::mem::take;
 
 /// A quantity of every pair.
@@ -135,7 +138,7 @@ impl Wanted {
     }
 
     /// The arrays, one for every quantity.
-    pub(crate) fn arrays<'py, T: Element, I: Element + PairIndex>(
+    pub(crate) fn arrays<'py, T: Element + Copy + 'static, I: Element + PairIndex>(
         &self,
         py: Python<'py>,
         columns: PairColumns<T, I>,
@@ -153,26 +156,13 @@ impl Wanted {
         let mut both = Some(both);
         // No quantity stands twice in the list, so each is taken once.
         let arrays = self.quantities.iter().map(|quantity| match quantity {
-            Quantity::Targets => Ok(take(&mut columns.targets).into_pyarray(py).into_any()),
-            Quantity::Sources => Ok(take(&mut columns.sources).into_pyarray(py).into_any()),
+            Quantity::Targets => array(py, take(&mut columns.targets)),
+            Quantity::Sources => array(py, take(&mut columns.sources)),
             Quantity::Pairs => table(py, both.take().unwrap_or_default(), 2),
-            Quantity::Images => table(py, take(&mut columns.images).into_flattened(), 3),
-            Quantity::Distances => Ok(take(&mut columns.distances).into_pyarray(py).into_any()),
-            Quantity::Displacements => {
-                table(py, take(&mut columns.displacements).into_flattened(), 3)
-            }
+            Quantity::Images => rows(py, take(&mut columns.images)),
+            Quantity::Distances => array(py, take(&mut columns.distances)),
+            Quantity::Displacements => rows(py, take(&mut columns.displacements)),
         });
         PyTuple::new(py, arrays.collect::<PyResult<Vec<_>>>()?)
     }
-}
-
-/// An array of rows of so many numbers.
-fn table<T: Element>(
-    py: Python<'_>,
-    numbers: Vec<T>,
-    columns: usize,
-) -> PyResult<Bound<'_, PyAny>> {
-    let rows = Array2::from_shape_vec((numbers.len() / columns, columns), numbers);
-    let rows = rows.map_err(|odd| PyRuntimeError::new_err(odd.to_string()))?;
-    Ok(rows.into_pyarray(py).into_any())
 }

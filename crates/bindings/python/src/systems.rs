@@ -8,6 +8,7 @@ use crate::{
     lists::{room, whole_numbers},
     pairs::{Index, Wanted},
     points::{Points, Room, Rows},
+    recycled,
 };
 use nearfield::{
     Engine, Error, PointSetId, Precision,
@@ -141,6 +142,9 @@ fn compact<'py, T: SystemReal + Element, I: PairIndex + Element + Copy>(
     wanted.arrays(py, columns)
 }
 
+/// Points whose pairs need so much memory that it is worth to use that of earlier results.
+const MANY: usize = 128;
+
 /// What a call says of its systems, but for their points.
 pub(crate) struct Batch {
     offsets: Vec<i64>,
@@ -216,6 +220,9 @@ impl Batch {
         kept: &mut impl FindPairs,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut pairs = kept.take::<T, I>();
+        if rows.len() >= MANY {
+            pairs.give_columns(recycled::columns(wanted.quantities()));
+        }
         let into = &mut *pairs;
         let columns = detached_or(py, || {
             let systems = Systems::new(rows, &self.offsets, &self.radii);

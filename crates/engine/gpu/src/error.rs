@@ -153,6 +153,9 @@ pub enum ErrorKind {
     #[error(transparent)]
     UnsafeCache(UnsafeFolder),
     /// The box repeats along vectors that lean along open axes.
+    ///
+    /// A search by the GPU alone takes such boxes; what names bricks of cells, or takes extents
+    /// along single axes, does not.
     #[error(
         "the GPU backend has no lists with a skin, and shares no work with the CPU, in boxes in which \
          a box vector leans along an open axis: let it search alone, or make that axis periodic with \

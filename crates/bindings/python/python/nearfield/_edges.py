@@ -169,11 +169,12 @@ class _Kept:
         self.idle = {}
 
     def take(self, key, make):
-        engine = self.idle.pop(key, None)
-        return make() if engine is None else engine
+        kept = self.idle.pop(key, None)
+        return make() if kept is None else kept[0]
 
-    def give(self, key, engine):
-        self.idle[key] = engine
+    def give(self, key, engine, stream):
+        # The stream stays as long as an engine that works on it, and nobody gets its address.
+        self.idle[key] = engine, stream
         while len(self.idle) > self.MAX:
             self.idle.pop(next(iter(self.idle)), None)
 
@@ -249,7 +250,7 @@ def _of_systems(library, place, points, systems, needed, index, half):
     )
     arrays = [library.of_device(array) for array in found]
     del found
-    _kept.give(key, search)
+    _kept.give(key, search, library.stream_of(place["gpu"]))
     return [
         library.cast(array, index) if letter in "ij" else array
         for letter, array in zip(needed, arrays)
@@ -285,7 +286,7 @@ def _of_engine(library, radius, settings, points, other, filters, needed, index)
     arrays = _compact(library, found, needed, len(points), index)
     del found
     if alone:
-        _kept.give(key, engine)
+        _kept.give(key, engine, library.stream_of(settings["gpu"]))
     return arrays
 
 

@@ -29,8 +29,12 @@ class NumPy:
             )
         return None
 
+    def stream_of(self, gpu):
+        """The stream that the library works on, None for the default one."""
+        return None
+
     def stream(self, gpu):
-        """The stream that the library works on, as DeviceEngine takes it."""
+        """Its address, as DeviceEngine takes it."""
         return None
 
     def to_host(self, array):
@@ -102,8 +106,11 @@ class Torch(NumPy):
             raise TypeError(f"a tensor on {array.device}: it must be on the CPU or a CUDA device")
         return None
 
+    def stream_of(self, gpu):
+        return self.module.cuda.current_stream(gpu)
+
     def stream(self, gpu):
-        return self.module.cuda.current_stream(gpu).cuda_stream or None
+        return self.stream_of(gpu).cuda_stream or None
 
     def to_host(self, array):
         return array.detach().cpu().numpy()
@@ -206,8 +213,11 @@ class CuPy(NumPy):
     def gpu(self, array):
         return array.device.id
 
+    def stream_of(self, gpu):
+        return self.module.cuda.get_current_stream()
+
     def stream(self, gpu):
-        return self.module.cuda.get_current_stream().ptr or None
+        return self.stream_of(gpu).ptr or None
 
     def to_host(self, array):
         return array.get()

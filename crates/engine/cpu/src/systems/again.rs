@@ -5,6 +5,14 @@
 //! image of each, eight bytes; a step computes them anew by the contract and keeps the pairs within
 //! the radius. So its pairs are those of a search, bit for bit, in the order of the list.
 //!
+//! # Two passes
+//!
+//! Parts of 2,048 points are cut by number alone. The first pass tests the candidates of every part
+//! and notes those within the radius, and how many each point has. Then all lengths are known, every
+//! array gets its final size, and the second pass computes what was asked for from the notes, as
+//! that of a search does. A candidate is noted whether or not it is a pair, and the place of the
+//! next moves on only if it is: a branch that nobody can predict costs more than a store.
+//!
 //! **Invariant:** the caller decides whether the list still holds all pairs; the points, their
 //! number and the cells are otherwise those of the search that found it.
 
@@ -35,8 +43,9 @@ const PART: usize = 2048;
 pub struct Candidates<T> {
     /// First candidate of every point, and their number.
     offsets: Vec<u64>,
+    /// By their place in the array of all systems.
     sources: Vec<u32>,
-    /// Places in the tables.
+    /// Places in the table, one a candidate.
     images: Vec<u32>,
     /// Every image of a system that a candidate has, with its vector.
     table: Vec<([i32; 3], [T; 3])>,
@@ -59,9 +68,11 @@ impl<T> Default for Candidates<T> {
 /// Consecutive points, and their pairs.
 #[derive(Debug, Default)]
 struct Part {
+    /// By their place in the array of all systems.
     points: Range<usize>,
-    /// Candidates that are within the radius.
+    /// Candidates that are within the radius, in their order.
     hits: Vec<u32>,
+    /// Why it has none.
     error: Option<Error>,
 }
 
@@ -238,9 +249,13 @@ impl CpuBackend {
 /// Candidates, for many threads.
 #[derive(Debug, Clone, Copy)]
 struct Lists<'a, T> {
+    /// First candidate of every point.
     offsets: &'a [u64],
+    /// Source of every candidate.
     sources: &'a [u32],
+    /// Place of its image in the table.
     images: &'a [u32],
+    /// Images with their vectors.
     table: &'a [([i32; 3], [T; 3])],
 }
 
@@ -294,8 +309,11 @@ impl Part {
 
 /// Tests the candidates of points of a system, compiled for a level.
 struct Find<'a, T> {
+    /// Of all systems.
     positions: &'a [[T; 3]],
+    /// The largest squared distance of a pair.
     r2: T,
+    /// What is tested.
     lists: Lists<'a, T>,
     points: Range<usize>,
     /// As long as there are candidates.

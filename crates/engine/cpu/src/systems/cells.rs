@@ -4,6 +4,13 @@
 //! A system has a grid of its own, which is dropped when its pairs are known. The pairs are kept
 //! until those of all systems have their place, so such a system takes its results twice for a
 //! while.
+//!
+//! # Images
+//!
+//! A search that hands on images computes every pair twice, once for its vectors and once for the
+//! arrays, and takes several times as long as one for lists. Where the faces of a cell are more than
+//! two radii apart a pair has one image at most, and [`ImagesInReach::only`] names it by three
+//! floors. So such systems are searched for lists, and the second pass computes the rest.
 
 use super::{
     input::{SystemReal, Systems},
@@ -18,7 +25,7 @@ use crate::{
     pool::CpuBackend,
     sets::{PairOfSets, rule::SetRadii},
 };
-use nearfield_grid::{self as grid, Grid, Lattice, memory::Shortage};
+use nearfield_grid::{self as grid, Domain, Grid, ImagesInReach, Lattice, memory::Shortage};
 use nearfield_pairs::ListKind;
 
 /// The pairs of a system as its search returned them.
@@ -26,8 +33,22 @@ use nearfield_pairs::ListKind;
 pub(super) enum Pairs {
     /// Only sources.
     Lists(NeighborLists),
+    /// Sources in a cell so wide that each pair has one image at most, which follows from the
+    /// coordinates. Finding lists alone is much faster than finding images with them.
+    OneImage(Box<OneImage>),
     /// Sources, images and displacements.
     Geometry(Box<PairGeometry>),
+}
+
+/// Lists, and what names the image of each pair.
+#[derive(Debug)]
+pub(super) struct OneImage {
+    /// The neighbours of the system's points, each at most once.
+    pub(super) lists: NeighborLists,
+    /// Made for the bounds of its points.
+    pub(super) reach: ImagesInReach,
+    /// Its cell, enumerated by short vectors, as the counts of `reach` are.
+    pub(super) domain: Domain,
 }
 
 impl Pairs {
@@ -35,6 +56,7 @@ impl Pairs {
     pub(super) fn lists(&self) -> &NeighborLists {
         match self {
             Self::Lists(lists) => lists,
+            Self::OneImage(found) => &found.lists,
             Self::Geometry(geometry) => geometry.lists(),
         }
     }
@@ -75,7 +97,9 @@ pub(super) fn search<T: SystemReal>(
         share: None,
         filter: Default::default(),
     };
-    if wanted.needs_geometry() {
+    let reach = ImagesInReach::new(&of.domain, of.radius, &bounds);
+    let is_one = reach.names_one(&bounds);
+    if wanted.needs_geometry() && !is_one {
         let mut geometry = PairGeometry::default();
         let measured = backend.measure(sets, kind)?;
         measured.write_geometry(order, &mut geometry)?;
@@ -83,6 +107,13 @@ pub(super) fn search<T: SystemReal>(
     } else {
         let mut lists = NeighborLists::default();
         backend.search(sets, kind, order, &mut lists)?;
-        Ok(Pairs::Lists(lists))
+        Ok(match wanted.needs_geometry() {
+            false => Pairs::Lists(lists),
+            true => Pairs::OneImage(Box::new(OneImage {
+                lists,
+                reach,
+                domain: of.domain,
+            })),
+        })
     }
 }

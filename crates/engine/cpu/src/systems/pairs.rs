@@ -110,6 +110,16 @@ impl<T, I> SystemPairs<T, I> {
         }
     }
 
+    /// Lets the next search write into the memory of arrays, which have no meaning until then.
+    pub fn give_columns(&mut self, columns: PairColumns<T, I>) {
+        self.offsets = columns.offsets;
+        self.targets = columns.targets;
+        self.sources = columns.sources;
+        self.images = columns.images;
+        self.displacements = columns.displacements;
+        self.distances = columns.distances;
+    }
+
     /// Empties all arrays and keeps their memory.
     pub fn clear(&mut self) {
         self.offsets.clear();
@@ -279,9 +289,45 @@ fn resize<T: bytemuck::Pod>(array: &mut Vec<T>, wanted: bool, pairs: usize) -> R
         // and pages of fresh zeros cost nothing until they are written.
         *array = Vec::new();
         *array = zeroed(len.saturating_add(len / 8), WHAT).or_else(|_| zeroed(len, WHAT))?;
+        in_large_pages(array);
         array.truncate(len);
         return Ok(());
     }
     array.resize(len, T::zeroed());
     Ok(())
 }
+
+/// Bytes from which large pages are worth asking for.
+#[cfg(target_os = "linux")]
+const MANY_BYTES: usize = 1 << 22;
+
+/// Asks the system to back fresh memory by pages of 2 MiB: otherwise the first write to every page
+/// of 4 KiB takes longer than the pairs that go there.
+#[cfg(target_os = "linux")]
+fn in_large_pages<T>(array: &mut [T]) {
+    use std::ffi::{c_int, c_void};
+    const PAGE: usize = 4096;
+    const MADV_HUGEPAGE: c_int = 14;
+    unsafe extern "C" {
+        fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int;
+    }
+    if size_of_val(array) < MANY_BYTES {
+        return;
+    }
+    let begin = array.as_mut_ptr().cast::<u8>();
+    let skipped = begin.align_offset(PAGE);
+    let bytes = size_of_val(array).saturating_sub(skipped);
+    // SAFETY: whole pages within memory that this process owns; the advice changes no content, and
+    // a refusal changes nothing.
+    unsafe {
+        let _ = madvise(
+            begin.wrapping_add(skipped).cast(),
+            bytes / PAGE * PAGE,
+            MADV_HUGEPAGE,
+        );
+    }
+}
+
+/// Elsewhere the system chooses.
+#[cfg(not(target_os = "linux"))]
+fn in_large_pages<T>(_: &mut [T]) {}

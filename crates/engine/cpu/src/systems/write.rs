@@ -19,7 +19,7 @@
 
 use super::{
     SystemPairs,
-    cells::Pairs,
+    cells::{OneImage, Pairs},
     direct::Tags,
     input::{SystemReal, Systems},
     quantities::{PairIndex, Quantities},
@@ -43,10 +43,15 @@ pub(super) struct Part<'a, T> {
 pub(super) struct Place<'a, T, I> {
     /// Offsets of the points of the part.
     pub(super) offsets: &'a mut [u64],
+    /// The point of every pair.
     pub(super) targets: &'a mut [I],
+    /// Its neighbour.
     pub(super) sources: &'a mut [I],
+    /// By how many vectors of the cell that is moved.
     pub(super) images: &'a mut [[i32; 3]],
+    /// From the point to the neighbour that was moved.
     pub(super) displacements: &'a mut [[T; 3]],
+    /// The length of that.
     pub(super) distances: &'a mut [T],
 }
 
@@ -240,8 +245,10 @@ impl<T: SystemReal, I: PairIndex> Write<'_, T, I> {
                 *to = I::of(begin + source as usize);
             }
         }
-        let Pairs::Geometry(geometry) = pairs else {
-            return;
+        let geometry = match pairs {
+            Pairs::Lists(_) => return,
+            Pairs::OneImage(found) => return self.one_image(found, begin, number, entries),
+            Pairs::Geometry(geometry) => geometry,
         };
         let start = geometry.lists().starts()[number] as usize;
         let list = start..start + entries.len();
@@ -257,6 +264,47 @@ impl<T: SystemReal, I: PairIndex> Write<'_, T, I> {
             let to = &mut self.to.distances[entries];
             for (to, &square) in to.iter_mut().zip(&squares[list]) {
                 *to = square.root();
+            }
+        }
+    }
+}
+
+impl<T: SystemReal, I: PairIndex> Write<'_, T, I> {
+    /// The geometry of the pairs of a point whose images follow from the coordinates.
+    #[inline(always)]
+    fn one_image(&mut self, found: &OneImage, begin: usize, number: usize, entries: Range<usize>) {
+        let positions = &self.systems.positions[begin..];
+        let fractions = |[x, y, z]: [T; 3]| {
+            let at = [x.double(), y.double(), z.double()];
+            found.reach.fractions(at)
+        };
+        let (from, wanted) = (positions[number], self.wanted);
+        let target = fractions(from);
+        for (entry, &source) in entries.zip(found.lists.of(number)) {
+            let to = positions[source as usize];
+            let source = fractions(to);
+            let mut n = [0.0; 3];
+            for axis in 0..3 {
+                n[axis] = found.reach.only(axis, source[axis], target[axis]);
+            }
+            let (mut image, mut shift) = ([0; 3], [T::default(); 3]);
+            if n != [0.0; 3] {
+                let n = [n[0] as i64, n[1] as i64, n[2] as i64];
+                let given = found.domain.given_image(n);
+                image = [given[0] as i32, given[1] as i32, given[2] as i32];
+                let [x, y, z] = found.domain.image_vector_f64(n);
+                let of = <T as nearfield_pairs::Real>::of;
+                shift = [of(x), of(y), of(z)];
+            }
+            let d = displacement(from, to, shift);
+            if wanted.images {
+                self.to.images[entry] = image;
+            }
+            if wanted.displacements {
+                self.to.displacements[entry] = d;
+            }
+            if wanted.distances {
+                self.to.distances[entry] = square(d).root();
             }
         }
     }

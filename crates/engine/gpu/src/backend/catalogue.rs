@@ -176,7 +176,8 @@ fn double_programs(works: &[Work]) -> Vec<Program> {
 }
 
 /// Pair kernels over stored lists, for every way to find images, by threads and by warps; some of
-/// them in double precision, and with filters.
+/// them in double precision, and with filters. These change the text of the loop but not how it is
+/// shared by threads, so one program of each will do.
 fn listed_programs(force: &impl PairKernel) -> Vec<Program> {
     let none = Filtering::default();
     let all = Filtering {
@@ -251,7 +252,9 @@ fn geometry_programs() -> Vec<Program> {
 }
 
 /// Those that leave out pairs within the radius, one for each way that kernels differ: a job by
-/// threads or by warps, in each kind of table, by data of points or by radii.
+/// threads or by warps, in each kind of table, by data of points or by radii. In double precision
+/// all jobs are filtered in one place, so a few programs have every text: one that collects bits,
+/// one that writes pairs, and one that sums.
 fn filter_programs() -> impl Iterator<Item = Program> {
     let named = Filtering {
         named: true,

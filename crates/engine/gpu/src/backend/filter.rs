@@ -14,6 +14,13 @@
 //! Radii of single points are at most the lattice's. The walk around a target is cut to what this
 //! very target reaches, or, where radii of sources count, to the largest of these.
 //!
+//! # Double precision
+//!
+//! Cut-offs are compared in the precision of the positions, so the table is copied in it, and a
+//! table in another one is refused. Types, exclusions and chosen targets are the same numbers in
+//! either; a share also has the positions of its targets as given. Radii of single points are in
+//! `f32` alone.
+//!
 //! # Invariant
 //!
 //! Data have one value per point, which is checked when they are taken; types are compared with

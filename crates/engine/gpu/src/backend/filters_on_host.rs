@@ -1,6 +1,8 @@
 //! The walks of programs with filters: compared with the oracle's lists, from which the same pairs
-//! are left out, on all conformance cases. Radii of single points are those of the cases that have
-//! them; types, exclusions and molecules are drawn.
+//! are left out, on all conformance cases, in either precision. Radii of single points are those of
+//! the cases that have them; types, exclusions and molecules are drawn. Squares that are equal in
+//! `f32` and differ in `f64` are among the cases, so the nearest would be others if a kernel
+//! rounded before it compares.
 
 use super::on_host::{
     ListMethod, PathCounts, check_geometry, compiled, is_double, lists, neighbors, walks,
@@ -127,8 +129,9 @@ impl<T: Real> Drawn<T> {
 }
 
 impl<T: Real> Drawn<T> {
-    /// The filters as kernels take them, for sources that are sorted in this order. `held` is to
-    /// outlive them.
+    /// The filters as kernels take them, but for radii of single points, for sources that are
+    /// sorted in this order. `held` has the values of these sources, so it is to outlive the
+    /// filters.
     pub(super) fn layout(
         &self,
         order: &[[f32; 4]],

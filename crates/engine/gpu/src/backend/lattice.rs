@@ -55,7 +55,9 @@ pub struct DeviceLattice {
 }
 
 impl GpuBackend {
-    /// A lattice for the device. `subdivision` is the number of cells to a radius along y
+    /// A lattice for the device, of any box whose vectors are used as they were given; also where a
+    /// vector leans along an open axis, though no work is [shared](Self::parts) there.
+    /// `subdivision` is the number of cells to a radius along y
     /// and z that the lattice was made with.
     ///
     /// # Errors

@@ -6,6 +6,10 @@
 //! lists lie, by a kernel behind the one that writes them (`kernels/cuda/ascend.cuh`), and what
 //! belongs to a pair is moved with its entry.
 //!
+//! Programs for it are made for a precision: displacements and squares are moved as so many words,
+//! and squares are compared exactly. Pairs of one source through several images are told apart by
+//! their images, so the order depends on the pairs alone and not on the walk that found them.
+//!
 //! **Invariant:** a list is ordered only if all of it lies within the room that was written to.
 
 use super::{gpu::GpuBackend, lists::WriteTo, walk::PairOfPoints};

@@ -54,6 +54,8 @@ mod pairs;
 mod points;
 mod rows;
 mod share;
+#[cfg(test)]
+mod skin_on_host;
 mod sort;
 mod stored;
 #[cfg(test)]

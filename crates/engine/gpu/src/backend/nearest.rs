@@ -10,6 +10,12 @@
 //! orders each (`kernels/cuda/ascend.cuh`). It costs about as much as writing all lists with these
 //! two arrays on the device.
 //!
+//! # Order
+//!
+//! Squares are compared in the precision of the positions: in `f32` the bits of a square above the
+//! index are one key, in `f64` a key has both beside each other. The last pair keeps its square in
+//! `f64`, which holds either exactly, so kernels of both precisions read the same struct.
+//!
 //! # Invariant
 //!
 //! The last pairs are of the sorts, the filters and the k that they were found for. Others are

@@ -10,6 +10,10 @@
 //! Lists are also sorted as the lanes of a warp and the threads of a block do it, one lane or
 //! thread being all there is.
 //!
+//! Cells are compared with those of the host too, in every box, also where a box vector leans along
+//! an open axis: ranges of targets come in the order of the host's cells, and a device that shares
+//! work would otherwise own other targets than its plan says.
+//!
 //! Without a compiler of the host (`c++`, or the one named by `CXX`) the tests do nothing, or fail
 //! if `NEARFIELD_REQUIRE_CXX=1`.
 

@@ -19,6 +19,11 @@
 //! such, so one set of buffers serves both precisions. An engine has one precision, so arrays are
 //! not made anew between searches.
 //!
+//! Squares that lists are ordered by are the contract's in that precision, bit for bit, so the k
+//! nearest are the same pairs as on the CPU, also among distances that `f32` does not tell apart.
+//! Where a host wants displacements in `f32`, as batches do, it rounds them when they have arrived:
+//! on the way they take twice the room of page-locked memory.
+//!
 //! # Memory
 //!
 //! Arrays grow with the storage of entries and are kept as that is. An array that nobody asks for

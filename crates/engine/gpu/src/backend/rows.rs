@@ -267,7 +267,8 @@ impl DeviceLists {
     }
 }
 
-/// What is written of every pair beside its entry.
+/// What is written of every pair beside its entry: of batches the displacement and its square, in
+/// the precision of the search, for the host to round.
 fn wanted(geometry: bool) -> GeometryQuantities {
     if geometry {
         HostPairs::WITHOUT_IMAGES

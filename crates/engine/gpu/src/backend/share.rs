@@ -15,6 +15,12 @@
 //! go from cell to cell. Cells of that table are those of the whole set, so sources need no second
 //! table.
 //!
+//! # Chosen targets
+//!
+//! A share may also be some points that the caller chose one by one, for a job of this backend
+//! alone. It is one part without a table, its positions are there in either precision, and where it
+//! is small each of its targets gets a warp. Shares of work beside another backend are in `f32`.
+//!
 //! # Invariant
 //!
 //! A share remembers the sort that it was made of and is refused after the next one. Sources are

@@ -10,6 +10,23 @@
 //! the sorted order of the build. The kernel that brings them there also finds the largest
 //! displacement, and traversals read it on the device: they do nothing if a pair may be missing.
 //!
+//! # Filters
+//!
+//! What a search has left out of the lists need not be asked again: in a box where a source can be
+//! near through one image only, every entry of a list is one pair, and programs without filters
+//! serve. Where a source can be near through several images, filters may keep some of these. Then
+//! the program has them too: cut-offs, and the last of the nearest pairs, which tells by distance
+//! and image what comes after it. Targets that are not chosen have no lists; those of a share lie
+//! in the order of the share, whose arrays are read then.
+//!
+//! # Double precision
+//!
+//! Programs in `f64` read the positions as given, 24 bytes a point, beside the first channel of a
+//! source. They find nearest images in `f64`, decide in `f64`, and round displacements to `f32` for
+//! the kernel. Entries, places and repeats are the same arrays in either precision.
+//!
+//! # Order
+//!
 //! A sum over lists has the pairs of a fused traversal in the order of the lists, shared by the
 //! threads of a target, so it may differ in the last bits.
 //!

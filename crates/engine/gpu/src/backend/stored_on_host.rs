@@ -1,6 +1,6 @@
-//! The kernels of stored.cu, slots.cu and point_data.cu on the CPU, thread by thread: pairs over lists are the
-//! contract's, displacement for displacement, also over lists that hold too much, and over lists
-//! with a skin at positions that have moved since. As in `systems_on_host`.
+//! The kernels of stored.cu, slots.cu and point_data.cu on the CPU, thread by thread: pairs over
+//! lists are the contract's, displacement for displacement, in either precision, also over lists
+//! that hold too much and over those that filters have left pairs out of. As in `systems_on_host`.
 
 use super::{
     filters_on_host::Drawn,
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::constants::{NAMED, NEAREST, READ_AHEAD};
 use crate::launch::{
-    FilteredWalk, Filters, Following, Geometry, Lattice, Outlet, Points, Stored, Walk, sources,
+    FilteredWalk, Filters, Geometry, Lattice, Outlet, Points, Stored, Walk, sources,
 };
 use crate::traversal::Candidates;
 use libloading::Library;
@@ -26,7 +26,6 @@ type RunStored = unsafe extern "C" fn(*const FilteredWalk, *const Outlet, *const
 type RunGather = unsafe extern "C" fn(*const [f32; 4], *const f32, u32, u32, *mut f32, *mut f32);
 type RunSlots =
     unsafe extern "C" fn(*const [f32; 4], u32, *mut u32, *const u32, *const u64, u64, *mut u32);
-type RunFollow = unsafe extern "C" fn(*const Following, *const Lattice, *mut f32);
 
 /// A pair kernel of one channel of a target, two of a source and three results, whose sums are
 /// exact in any order: the number of pairs, a number of both points, and one of the displacement.
@@ -75,15 +74,15 @@ pub(super) fn kernels<T: Real>(filters: u32) -> Option<&'static Mutex<Library>> 
 }
 
 /// A set in some order, as sorted points.
-struct Sorted<T> {
+pub(super) struct Sorted<T> {
     /// In double precision no positions.
-    at: Vec<[f32; 4]>,
+    pub(super) at: Vec<[f32; 4]>,
     given: Vec<[T; 3]>,
     flags: [u32; 3],
 }
 
 impl<T: Real> Sorted<T> {
-    fn new(points: &[[T; 3]], random: &mut Random) -> Self {
+    pub(super) fn new(points: &[[T; 3]], random: &mut Random) -> Self {
         let mut order: Vec<usize> = (0..points.len()).collect();
         for last in (1..order.len()).rev() {
             order.swap(last, random.below(last as u64 + 1) as usize);
@@ -126,20 +125,20 @@ impl<T: Real> Sorted<T> {
 }
 
 /// Two sets, lists of the first among the second, and what the kernels take beside them.
-struct Listed<'a, T> {
-    lattice: grid::Lattice,
-    same_set: bool,
-    targets: &'a Sorted<T>,
-    sources: &'a Sorted<T>,
+pub(super) struct Listed<'a, T> {
+    pub(super) lattice: grid::Lattice,
+    pub(super) same_set: bool,
+    pub(super) targets: &'a Sorted<T>,
+    pub(super) sources: &'a Sorted<T>,
     /// Of the sorted targets, as the caller's indices.
-    lists: Vec<Vec<u32>>,
-    filters: Filters,
+    pub(super) lists: Vec<Vec<u32>>,
+    pub(super) filters: Filters,
 }
 
 impl<T: Real> Listed<'_, T> {
     /// The results of all targets in the caller's order, by a way to find images (0: the one for
     /// all boxes, by warps). `now` has the positions of both sets.
-    fn run(
+    pub(super) fn run(
         &self,
         library: &Library,
         way: u32,
@@ -241,7 +240,10 @@ impl<T: Real> Listed<'_, T> {
 }
 
 /// What the contract says of the kernel, in the caller's order.
-fn expected<T: Real>(case: &Case<T>, neighbors: &[Vec<oracle::Neighbor>]) -> Vec<[f32; 3]> {
+pub(super) fn expected<T: Real>(
+    case: &Case<T>,
+    neighbors: &[Vec<oracle::Neighbor>],
+) -> Vec<[f32; 3]> {
     let problem = case.problem();
     let of_target = |(target, list): (usize, &Vec<oracle::Neighbor>)| {
         list.iter().fold([0.0f32; 3], |sum, neighbor| {
@@ -258,14 +260,14 @@ fn expected<T: Real>(case: &Case<T>, neighbors: &[Vec<oracle::Neighbor>]) -> Vec
     neighbors.iter().enumerate().map(of_target).collect()
 }
 
-fn domain_of<T: Real>(case: &Case<T>) -> Domain {
+pub(super) fn domain_of<T: Real>(case: &Case<T>) -> Domain {
     match case.vectors {
         Some(vectors) => Domain::from_vectors(vectors).unwrap(),
         None => Domain::new(case.periodic).unwrap(),
     }
 }
 
-fn lattice_of<T: Real>(case: &Case<T>, radius: T) -> grid::Lattice
+pub(super) fn lattice_of<T: Real>(case: &Case<T>, radius: T) -> grid::Lattice
 where
     for<'a> Positions<'a>: From<&'a [[T; 3]]>,
 {
@@ -277,7 +279,7 @@ where
 }
 
 /// Lists as they are found, or with sources beyond the radius too.
-fn lists_of<T: Real>(
+pub(super) fn lists_of<T: Real>(
     case: &Case<T>,
     sorted: &Sorted<T>,
     neighbors: &[Vec<oracle::Neighbor>],
@@ -429,160 +431,4 @@ where
         cases > 5 && pairs[0] > 0 && pairs[0] < pairs[1],
         "{cases}, {pairs:?}"
     );
-}
-
-/// Takes a set to new positions, and returns those in sorted order and the displacement.
-fn follow(
-    library: &Library,
-    sorted: &Sorted<f32>,
-    lattice: &grid::Lattice,
-    room: &Bounds,
-    positions: &[[f32; 3]],
-) -> (Vec<[f32; 4]>, u32) {
-    let mut now = vec![[0f32; 4]; positions.len()];
-    let (mut moved, mut next, mut back) = (0u32, 7u32, vec![[f32::NAN; 3]; positions.len()]);
-    let set = Following {
-        built: sorted.at.as_ptr() as u64,
-        positions: positions.as_ptr() as u64,
-        now: now.as_mut_ptr() as u64,
-        moved: &raw mut moved as u64,
-        next: &raw mut next as u64,
-        low: room.min,
-        high: room.max,
-        count: positions.len() as u32,
-    };
-    // SAFETY: as above; the words are read when the kernels have ended.
-    let (moved, next) = unsafe {
-        let in_box = Lattice::of_box(lattice);
-        let run = library.get::<RunFollow>(b"run_follow").unwrap();
-        run(&set, &in_box, back.as_mut_ptr().cast());
-        (
-            std::ptr::read_volatile(&raw const moved),
-            std::ptr::read_volatile(&raw const next),
-        )
-    };
-    assert_eq!(next, 0);
-    let bits = |points: &[[f32; 3]]| points.iter().flatten().map(|x| x.to_bits()).collect();
-    let [back, given]: [Vec<u32>; 2] = [bits(&back), bits(positions)];
-    assert_eq!(back, given, "positions come back in the caller's order");
-    (now, moved)
-}
-
-#[test]
-fn lists_with_a_skin_serve_points_that_have_moved_and_no_others() {
-    let Some(library) = kernels::<f32>(0) else {
-        return;
-    };
-    let library = library.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut random = Random::new(5);
-    let lengths = |length: f64| [Some(length), None, Some(length + 1.0)];
-    let tilted = [
-        Some([7.0, 0.0, 0.0]),
-        Some([2.5, 6.5, 0.0]),
-        Some([-1.5, 1.0, 7.5]),
-    ];
-    for round in 0..16 {
-        let mut point =
-            || [0; 3].map(|_: i32| 6.0 * random.below(1 << 20) as f32 / (1 << 20) as f32);
-        let built: Vec<[f32; 3]> = (0..150).map(|_| point()).collect();
-        // The last box is so small that a source is near through several images.
-        let (radius, skin) = (1.0f32, 0.25f32);
-        let of_kind = |points: &[[f32; 3]], radius: f32| {
-            let case = Case::new("moved", radius, points.to_vec());
-            match round % 4 {
-                0 => case,
-                1 => case.periodic(lengths(6.5)),
-                2 => case.tilted(tilted),
-                _ => case.periodic(lengths(1.9)),
-            }
-        };
-        let wide = of_kind(&built, radius + skin);
-        let far = round >= 12;
-        let lattice = lattice_of(&wide, radius + skin);
-        let domain = domain_of(&wide);
-        let jumps = domain.vectors().map(Option::unwrap_or_default);
-        let now: Vec<[f32; 3]> = built
-            .iter()
-            .map(|point| {
-                let mut step = || 0.08 * (random.below(1 << 20) as f32 / (1 << 19) as f32 - 1.0);
-                let mut moved = [0, 1, 2].map(|axis| point[axis] + step());
-                // Some are wrapped meanwhile.
-                let jump = random.below(5) as usize;
-                if jump < 3 {
-                    moved = [0, 1, 2].map(|k| (f64::from(moved[k]) - jumps[jump][k]) as f32);
-                }
-                moved
-            })
-            .collect();
-        let mut now = now;
-        if far {
-            now[77][1] += 0.2;
-        }
-        let sorted = Sorted::new(&built, &mut random);
-        let bounds = Bounds::of(built.as_slice().into(), &domain).unwrap();
-        let room = Bounds {
-            min: bounds.min.map(|x| x - 20.0),
-            max: bounds.max.map(|x| x + 20.0),
-        };
-        let (at, moved) = follow(&library, &sorted, &lattice, &room, &now);
-        let moved_by = f32::from_bits(moved).sqrt();
-        assert!((0.05..0.3).contains(&moved_by), "{moved_by}");
-        let neighbors = wide.problem().neighbors();
-        let listed = Listed {
-            lists: lists_of(&wide, &sorted, &neighbors, false, &mut random),
-            filters: Filters::default(),
-            same_set: true,
-            targets: &sorted,
-            sources: &sorted,
-            lattice,
-        };
-        let radius = Radius::new(radius).unwrap();
-        let stored = Stored {
-            moved_targets: &raw const moved as u64,
-            moved_sources: &raw const moved as u64,
-            allowed: if far {
-                2.0 * moved_by - 1e-3
-            } else {
-                2.0 * moved_by + 1e-3
-            },
-            ..Stored::of(&listed.lattice, radius)
-        };
-        let way = candidates(&listed.lattice) as u32;
-        let found = listed.run(&library, way, stored, radius, [&at, &at]);
-        if far {
-            assert!(found.iter().flatten().all(|x| x.is_nan()), "{round}");
-            continue;
-        }
-        let today = of_kind(&now, radius.value());
-        let exact = expected(&today, &today.problem().neighbors());
-        assert_eq!(found, exact, "round {round}");
-    }
-}
-
-#[test]
-fn points_that_are_no_numbers_or_far_from_their_box_count_as_infinitely_far_away() {
-    let Some(library) = kernels::<f32>(0) else {
-        return;
-    };
-    let library = library.lock().unwrap_or_else(PoisonError::into_inner);
-    let built = [[0.5f32; 3], [1.5, 0.5, 0.5]];
-    let case = Case::new("strayed", 1.0, built.to_vec()).periodic([Some(8.0), None, None]);
-    let lattice = lattice_of(&case, 1.0);
-    let sorted = Sorted::new(&built, &mut Random::new(1));
-    let room = Bounds {
-        min: [-8.0, 0.0, 0.0],
-        max: [16.0, 1.0, 1.0],
-    };
-    for (x, expected) in [
-        (0.5, 0),
-        // A whole box away.
-        (8.5, 1),
-        (-15.5, f32::INFINITY.to_bits()),
-        (f32::NAN, f32::INFINITY.to_bits()),
-        (0.75, 0.0625f32.to_bits()),
-    ] {
-        let now = [[x, 0.5, 0.5], built[1]];
-        let (_, moved) = follow(&library, &sorted, &lattice, &room, &now);
-        assert_eq!(moved, expected, "{x}");
-    }
 }

@@ -20,6 +20,10 @@
 //! returns at once; so a step never waits to find out. Points of double precision are always walked
 //! as proxies, by programs of their own.
 //!
+//! In a tilted box a point lies along an axis where the dot product with a row of one matrix says
+//! so, along open axes too. Should a box vector lean along an open axis, that row is the direction
+//! without images, and no walk needs to know.
+//!
 //! Programs for `f64` are keyed by the precision of the lattice. Sets remember theirs, and a set in
 //! another precision than its lattice is refused as one that was sorted into other cells.
 //!

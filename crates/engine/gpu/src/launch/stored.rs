@@ -1,7 +1,9 @@
 //! The kernels of stored.cu and slots.cu: pair kernels over stored lists, and what these need.
 //!
 //! A program of stored.cu is compiled for one pair kernel and one way to find images, as programs
-//! of flat.cu are, and has the same `gather_fields`. slots.cu is a program as it stands, loaded
+//! of flat.cu are, for one precision and, where lists do not say everything, with the filters that
+//! they were found with. It takes the same walk, filters behind it, and has the same
+//! `gather_fields`. slots.cu is a program as it stands, loaded
 //! when lists are first traversed.
 
 use super::{

@@ -38,6 +38,9 @@ const STRAIGHT_DRIFT: f64 = 1.0 / (1u64 << 51) as f64;
 /// 2⁻⁴⁰, more than the rounding of the few operations that add up a bound.
 const SUMMED: f64 = 1.0 / (1u64 << 40) as f64;
 
+/// Counts that stay far below 2³¹ in numbers of any vectors of the same lattice.
+const SMALL_COUNTS: f64 = (1 << 16) as f64;
+
 /// How far images can lie from each other's fractions for points within some bounds.
 ///
 /// Made once per set of points: it costs a few dozen operations and three roots. Asking for the
@@ -79,6 +82,22 @@ impl ImagesInReach {
             }
         });
         Self { inverse, reach }
+    }
+
+    /// Whether a pair can have one image at most, whose counts are small: then
+    /// [`only`](Self::only) names it.
+    pub fn names_one(&self, bounds: &Bounds) -> bool {
+        let extent = bounds.extent();
+        let spread = self.inverse.map(|row| dot(row.map(f64::abs), extent));
+        self.reach.iter().all(|&reach| reach < 0.5) && spread.iter().all(|&n| n < SMALL_COUNTS)
+    }
+
+    /// The count along an axis of the only image through which a source can be a neighbour of a
+    /// target, by their fractions along it, where there is [no other](Self::names_one). It is a
+    /// whole number, and that of the image if they are neighbours.
+    #[inline(always)]
+    pub fn only(&self, axis: usize, source: f64, target: f64) -> f64 {
+        (target - source + self.reach[axis]).floor()
     }
 
     /// How many vectors lead to a position, along each axis; 0 along open ones.
@@ -123,7 +142,7 @@ mod tests {
                 .wrapping_add(11);
             size * ((number >> 11) as f64 / (1u64 << 53) as f64 - 0.5)
         };
-        let (mut boxes, mut accepted, mut at_the_end) = (0, 0, 0);
+        let (mut boxes, mut accepted, mut at_the_end, mut named) = (0, 0, 0, 0);
         while boxes < 300 {
             let open = (draw(8.0) + 4.0) as usize;
             // Whole numbers put many pairs exactly at the radius.
@@ -160,6 +179,11 @@ mod tests {
                         }
                         accepted += 1;
                         for k in 0..3 {
+                            if reach.names_one(&bounds) {
+                                let [target, source] = fractions.map(|of| of[k]);
+                                assert_eq!(reach.only(k, source, target), n[k] as f64);
+                                named += 1;
+                            }
                             let [first, last] = range[k].map(|end| end as i64);
                             assert!(
                                 (first..=last).contains(&n[k]),
@@ -172,8 +196,8 @@ mod tests {
             }
         }
         assert!(
-            accepted > 500 && at_the_end > 500,
-            "{accepted} {at_the_end}"
+            accepted > 500 && at_the_end > 500 && named > 20,
+            "{accepted} {at_the_end} {named}"
         );
     }
 }

@@ -16,6 +16,7 @@ use crate::{
     engine::involving,
     errors::raise,
     filters,
+    points::field,
     settings::{precision_of, rule_named},
 };
 use nearfield::{

@@ -180,7 +180,10 @@ fn lists_with_a_skin_find_the_pairs_of_a_search<T: Precise + SystemReal>() {
     };
     let mut fresh = settings().build().unwrap();
     let mut kept = settings().with_skin::<T>(0.2).unwrap();
-    let (mut found, mut expected) = (SystemPairs::<T, u32>::default(), SystemPairs::default());
+    let (mut found, mut expected) = (
+        SystemPairs::<T, u32>::default(),
+        SystemPairs::<T, u32>::default(),
+    );
     for step in 0..8 {
         let at: Vec<[T; 3]> = positions.iter().map(|at| at.map(T::round)).collect();
         let systems = Systems::new(&at, &offsets, &radii).in_cells(&cells, &periodic);

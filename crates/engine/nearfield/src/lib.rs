@@ -295,7 +295,7 @@ pub mod report {
     /// # let path = &folder;
     /// let _trace = nearfield::report::trace::start(path)?;
     /// let mut engine = Engine::builder(0.5).build()?;
-    /// let set = engine.add_point_set(&[[0.0, 0.0, 0.0], [0.3, 0.0, 0.0]])?;
+    /// let set = engine.add_point_set(&[[0.0f32, 0.0, 0.0], [0.3, 0.0, 0.0]])?;
     /// engine.find_neighbors()?;
     /// # drop(_trace);
     /// # assert!(std::fs::read_to_string(path)?.contains("engine.find_neighbors"));

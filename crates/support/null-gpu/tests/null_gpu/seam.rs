@@ -97,9 +97,6 @@ fn refusals() {
     let builder = || Engine::builder(1.5).device(GPU);
     check_refused(VerletLists::new(builder(), 0.1), "lists with a skin");
     let points = points();
-    let mut engine = builder().radii(RadiusRule::Scatter).build().unwrap();
-    let set = engine.add_point_set(&points).unwrap();
-    check_refused(engine.query(&points, set), "queries with radii");
     let by_cells = builder().strategy(Strategy::ChildPerCell);
     let mut by_cells = by_cells.radii(RadiusRule::Gather).build().unwrap();
     let set = by_cells.add_point_set(&points).unwrap();

@@ -18,7 +18,7 @@ impl VerletLists {
     /// ```
     /// use nearfield::{prelude::*, lists::{PairGeometry, VerletLists}};
     /// let mut lists = VerletLists::new(Engine::builder(1.0).periodic([Some(4.0); 3]), 0.3)?;
-    /// let atoms = lists.add_point_set(&[[0.25f32, 0.0, 0.0], [3.5, 0.0, 0.0]])?;
+    /// let atoms = lists.add_point_set(&[[0.25f32, 0.0, 0.0], [3.625, 0.0, 0.0]])?;
     /// lists.refresh()?;
     /// lists.update(atoms, &[[0.25f32, 0.0, 0.0], [3.75, 0.0, 0.0]])?;
     /// let mut geometry = PairGeometry::default();

@@ -406,8 +406,8 @@ typedef int32_t (*nf_batch_function)(void *user, const nf_batch *batch);
 
 /*
  Lists of some targets, viewed where the library keeps them, until the next call with these
- chunks or a change of the engine: the neighbours of `targets[k]` are `indices[offsets[k]]` to
- `indices[offsets[k + 1] - 1]`.
+ chunks or a change of the engine; freeing either ends the view too. The neighbours of
+ `targets[k]` are `indices[offsets[k]]` to `indices[offsets[k + 1] - 1]`.
  */
 typedef struct {
   /*
@@ -892,6 +892,9 @@ nf_status nf_chunks_new(const nf_engine *engine,
 /*
  Finds the lists of the next chunk; `chunk->target_count` is 0 after the last.
  NF_STATUS_OUT_OF_DATE when the engine was changed since the chunks were begun, or is another.
+ After any other failure, such as NF_STATUS_OUT_OF_MEMORY, the next call tries the same chunk
+ again. If the engine could not even go on with the chunks, it fails with NF_STATUS_OUT_OF_DATE:
+ begin anew.
 
  # Safety
  `chunk` points to a structure.

@@ -6,7 +6,10 @@ use crate::{
     handle::Table,
     status::{Failure, NfStatus},
 };
-use nearfield::lists::{ListChunk, PausedChunks};
+use nearfield::{
+    Engine,
+    lists::{ListChunk, PausedChunks},
+};
 use std::{marker::PhantomData, ptr};
 
 /// Lists of a pair of sets that are handed out in chunks: nf_chunks_new().
@@ -19,17 +22,36 @@ pub struct NfChunks {
 /// What a handle names.
 #[derive(Debug)]
 struct Chunks {
-    /// None after the last chunk, and after a failure.
+    /// None after the engine could not go on with them.
     paused: Option<PausedChunks>,
     /// The state of the engine that they are of.
     state: u64,
 }
 
+impl Chunks {
+    /// Finds the next chunk. After an error of the search the same chunk is tried again by the next
+    /// call; after one of going on there are no more.
+    fn next(&mut self, engine: &Engine) -> Result<NfChunk, Failure> {
+        let Some(before) = self.paused.take() else {
+            return Err(Failure::new(
+                NfStatus::OutOfDate,
+                "an earlier call could not go on with these chunks: begin anew",
+            ));
+        };
+        let mut resumed = engine.resume_chunks(before)?;
+        let next = resumed.next_chunk();
+        let found = next.map(|next| next.as_ref().map_or(NfChunk::NONE, NfChunk::of));
+        // The lists stay where they are.
+        self.paused = Some(resumed.pause());
+        Ok(found?)
+    }
+}
+
 static CHUNKS: Table<Chunks> = Table::new("row of chunks");
 
 /// Lists of some targets, viewed where the library keeps them, until the next call with these
-/// chunks or a change of the engine: the neighbours of `targets[k]` are `indices[offsets[k]]` to
-/// `indices[offsets[k + 1] - 1]`.
+/// chunks or a change of the engine; freeing either ends the view too. The neighbours of
+/// `targets[k]` are `indices[offsets[k]]` to `indices[offsets[k + 1] - 1]`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct NfChunk {
@@ -101,6 +123,9 @@ pub unsafe extern "C" fn nf_chunks_new(
 
 /// Finds the lists of the next chunk; `chunk->target_count` is 0 after the last.
 /// NF_STATUS_OUT_OF_DATE when the engine was changed since the chunks were begun, or is another.
+/// After any other failure, such as NF_STATUS_OUT_OF_MEMORY, the next call tries the same chunk
+/// again. If the engine could not even go on with the chunks, it fails with NF_STATUS_OUT_OF_DATE:
+/// begin anew.
 ///
 /// # Safety
 /// `chunk` points to a structure.
@@ -112,22 +137,15 @@ pub unsafe extern "C" fn nf_chunks_next(
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, now| {
         args::place(chunk, "chunk")?;
-        CHUNKS.get(chunks as usize)?.write(|Chunks { paused, state }| {
-            if *state != now {
+        CHUNKS.get(chunks as usize)?.write(|chunks| {
+            if chunks.state != now {
                 return Err(Failure::new(
                     NfStatus::OutOfDate,
                     "the engine was changed since these chunks were begun, or they are not its: \
                      begin anew",
                 ));
             }
-            let mut found = NfChunk::NONE;
-            if let Some(before) = paused.take() {
-                let mut resumed = engine.resume_chunks(before)?;
-                let next = resumed.next_chunk()?;
-                found = next.as_ref().map_or(NfChunk::NONE, NfChunk::of);
-                // The lists stay where they are.
-                *paused = Some(resumed.pause());
-            }
+            let found = chunks.next(engine)?;
             // SAFETY: the caller guarantees that `chunk` is null or points to a writable value.
             unsafe { args::put(chunk, "chunk", found) }
         })
@@ -138,4 +156,48 @@ pub unsafe extern "C" fn nf_chunks_next(
 #[unsafe(no_mangle)]
 pub extern "C" fn nf_chunks_free(chunks: *mut NfChunks) -> NfStatus {
     call::free(&CHUNKS, chunks as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{thread::sleep, time::Duration};
+
+    #[test]
+    fn a_chunk_that_failed_is_tried_again_and_chunks_of_another_engine_stay_refused() {
+        let row: Vec<[f32; 3]> = (0..3000).map(|x| [x as f32, 0.0, 0.0]).collect();
+        let mut engine = Engine::builder(1.0).threads(1).build().unwrap();
+        let set = engine.add_point_set(&row).unwrap();
+        let mut chunks = Chunks {
+            paused: Some(engine.list_chunks(set, set).unwrap().pause()),
+            state: 0,
+        };
+        let ended = Engine::interruptible(
+            || true,
+            || {
+                // Longer than from one question to the next.
+                sleep(Duration::from_millis(100));
+                chunks.next(&engine)
+            },
+        );
+        assert!(ended.unwrap_err().text.contains("ended early"));
+        let found = chunks.next(&engine).unwrap();
+        assert_eq!((found.target_count, found.pairs), (3000, 5998));
+        for _ in 0..2 {
+            assert_eq!(chunks.next(&engine).unwrap().target_count, 0);
+        }
+
+        let other = Engine::builder(1.0f32).build().unwrap();
+        let refused = chunks.next(&other).unwrap_err();
+        assert_ne!(
+            refused.status,
+            NfStatus::OutOfDate,
+            "the set is another engine's"
+        );
+        for _ in 0..2 {
+            let refused = chunks.next(&engine).unwrap_err();
+            assert_eq!(refused.status, NfStatus::OutOfDate);
+            assert!(refused.text.contains("begin anew"), "{}", refused.text);
+        }
+    }
 }

@@ -1,14 +1,14 @@
 //! Lists of an engine a chunk at a time.
 
 use crate::{
-    call::{detached_or, guarded, read, refusal},
+    call::{detached, detached_or, guarded, read, refusal},
     errors::raise,
     lists::room,
     neighbors::PyNeighbors,
     state::Shared,
 };
 use nearfield::{
-    NeighborLists, PointSetId,
+    Engine, NeighborLists, PointSetId,
     lists::{Csr, ListChunk, PausedChunks},
 };
 use numpy::{IntoPyArray, PyArray1};
@@ -21,7 +21,7 @@ pub(crate) struct PyListChunks {
     engine: Arc<Shared>,
     /// The changes that the engine had seen when chunks were begun.
     changes: u64,
-    /// None after the last chunk, and after an error.
+    /// None after a chunk was lost: the engine could not go on, or there was no memory to copy it.
     chunks: Mutex<Option<PausedChunks>>,
     pairs: u64,
 }
@@ -41,35 +41,26 @@ impl PyListChunks {
         this
     }
 
-    /// The next chunk.
+    /// The next chunk. After an error of the search the same one is tried again by the next call.
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Chunk<'py>>> {
         const BUSY: &str = "the chunks are in use by another thread";
         let next = || -> PyResult<_> {
             let mut chunks = (self.chunks.try_lock()).map_err(|held| refusal(&held, BUSY))?;
-            let Some(paused) = chunks.take() else {
-                return Ok(None);
-            };
-            let engine = &self.engine;
-            if engine.changes() != self.changes {
-                return Err(PyRuntimeError::new_err(
-                    "the engine was changed since these chunks were begun: call chunks() again",
-                ));
-            }
-            let found = read(&engine.state, |state| {
-                detached_or(py, || {
-                    let mut resumed = state.engine.resume_chunks(paused).map_err(raise)?;
-                    let copied = match resumed.next_chunk().map_err(raise)? {
-                        Some(chunk) => Some(copied(&chunk)?),
-                        None => None,
-                    };
-                    Ok((copied, resumed.pause()))
-                })
-            })?;
-            let (copied, paused) = found;
-            if copied.is_some() {
-                *chunks = Some(paused);
-            }
-            Ok(copied)
+            read(&self.engine.state, |state| {
+                if self.engine.changes() != self.changes {
+                    return Err(PyRuntimeError::new_err(
+                        "the engine was changed since these chunks were begun: call chunks() again",
+                    ));
+                }
+                let chunks = &mut *chunks;
+                let (found, handled) = detached(py, || next_of(&state.engine, chunks));
+                if handled.is_err() && matches!(found, Ok(Some(_))) {
+                    // Nobody gets this chunk, so those behind it are not handed out either.
+                    *chunks = None;
+                }
+                handled?;
+                found
+            })
         };
         let found = guarded(next)?;
         Ok(found.map(|(targets, lists)| (targets.into_pyarray(py), PyNeighbors { lists })))
@@ -109,7 +100,28 @@ impl PyListChunks {
 }
 
 /// Copies of a chunk's points and lists.
-fn copied(chunk: &ListChunk<'_>) -> PyResult<(Vec<u32>, NeighborLists)> {
+type Copied = (Vec<u32>, NeighborLists);
+
+/// Copies of the next chunk. After an error of the search `chunks` begin with the same one; if a
+/// chunk was lost, there are none.
+fn next_of(engine: &Engine, chunks: &mut Option<PausedChunks>) -> PyResult<Option<Copied>> {
+    let Some(paused) = chunks.take() else {
+        return Err(PyRuntimeError::new_err(
+            "an earlier call failed and lost a chunk: call chunks() again",
+        ));
+    };
+    let mut resumed = engine.resume_chunks(paused).map_err(raise)?;
+    let found = match resumed.next_chunk() {
+        // The error of a copy ends the chunks, as this one was taken.
+        Ok(Some(chunk)) => Ok(Some(copied(&chunk)?)),
+        Ok(None) => Ok(None),
+        Err(error) => Err(raise(error)),
+    };
+    *chunks = Some(resumed.pause());
+    found
+}
+
+fn copied(chunk: &ListChunk<'_>) -> PyResult<Copied> {
     const WHAT: &str = "a chunk of lists";
     let mut points = room(chunk.len(), WHAT)?;
     points.extend_from_slice(chunk.targets());

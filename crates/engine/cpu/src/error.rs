@@ -15,7 +15,10 @@
 //! of the fault.
 
 use crate::sets::rule::RadiusRule;
-use nearfield_grid::memory::{Shortage, remedy};
+use nearfield_grid::{
+    Value,
+    memory::{Shortage, remedy},
+};
 
 /// Why the CPU backend refused or could not finish a request; [`kind`](Self::kind) tells the causes
 /// apart.
@@ -39,6 +42,14 @@ pub(crate) fn check_outputs(found: usize, expected: usize) -> Result<(), Error> 
         return Err(ErrorKind::OutputLength { found, expected }.into());
     }
     Ok(())
+}
+
+/// A type in a message.
+fn shown_type(value: u32) -> String {
+    match value {
+        u32::MAX => format!("a type that is negative or at least {value}"),
+        _ => format!("the type {value}"),
+    }
 }
 
 /// The causes for which the CPU backend refuses or cannot finish a request.
@@ -196,13 +207,14 @@ pub enum ErrorKind {
     },
     /// A point's type has no cut-offs.
     #[error(
-        "point {index} has the type {value}, but the cut-offs are those of types below {types} \
-         ({count} of {points} points have such types)"
+        "point {index} has {}, but the cut-offs are those of types below {types} \
+         ({count} of {points} points have such types)",
+        shown_type(*.value)
     )]
     PointType {
         /// First offending point.
         index: usize,
-        /// Its type.
+        /// Its type; `u32::MAX` also for numbers of the device that 32 bits cannot hold.
         value: u32,
         /// Number of types.
         types: usize,
@@ -346,6 +358,40 @@ pub enum ErrorKind {
         /// The reason.
         source: nearfield_grid::Error,
     },
+    /// A system cannot be searched with its radius and the skin of its list.
+    #[error(
+        "system {system} is searched with its radius and the skin of {}: {source}; a smaller skin \
+         may do",
+        Value::from(*.skin)
+    )]
+    SystemWithSkin {
+        /// The system.
+        system: usize,
+        /// The skin, in the unit of the coordinates.
+        skin: f64,
+        /// The reason, which names the radius and the skin together as the radius.
+        source: nearfield_grid::Error,
+    },
+    /// Candidates are of another number of points than are to be searched.
+    #[error(
+        "the candidates for {points} points are {}: search first, and take what it found",
+        match .searched {
+            Some(of) => format!("those of {of} points"),
+            None => "missing".to_owned(),
+        }
+    )]
+    OtherCandidates {
+        /// Number of points that they were found for; `None` before a search.
+        searched: Option<usize>,
+        /// Number of points.
+        points: usize,
+    },
+    /// More pairs within the radius and the skin than 32 bits number.
+    #[error(
+        "the list with a skin has {0} pairs, more than the 4294967295 that it can have: choose a \
+         smaller skin, or give fewer systems at a time"
+    )]
+    TooManyCandidates(usize),
     /// Points have indices that do not fit the type they were asked for in.
     #[error("the indices of {points} points do not fit {kind}: ask for wider ones")]
     IndexType {

@@ -128,7 +128,7 @@ fn symmetric_task(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
     let whole = open || walk.share.is_none();
     // Sorted by their radii, points of different levels have no order that both sides know.
     let in_cells = !walk.sources.has_levels();
-    let symmetric = uniform || open && in_cells && walk.radii.are_symmetric();
+    let symmetric = in_cells && (uniform || open && walk.radii.are_symmetric());
     if symmetric && walk.same_set && whole && !walk.may_be_long() {
         return symmetric::task_size(walk);
     }

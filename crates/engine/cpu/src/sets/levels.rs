@@ -28,6 +28,7 @@ use super::rule::RadiusRule;
 use crate::pool::CpuBackend;
 use nearfield_grid::{Error, Grid, LevelSpec, MAX_LEVELS, Precision, Radius, parallel::PoolLoops};
 use rayon::prelude::*;
+use std::f64::consts::PI;
 
 /// Halvings of the largest radius that are told apart; smaller radii are those of the last.
 const BINS: usize = MAX_LEVELS - 1;
@@ -61,6 +62,18 @@ const CROWD: f64 = 128.0;
 /// Most cells to a radius.
 const MAX_DIVISION: f64 = 64.0;
 
+/// Rows of cells in reach, per point, that a level may have.
+///
+/// These take 48 bytes a point, as much as the sorted points of all levels. Smaller cells would
+/// save tests of candidates, but a radius of thousands of cells has millions of rows, and all of
+/// them are made by one thread, before the search begins.
+const ROWS_PER_POINT: f64 = 2.0;
+
+/// Rows that a level of few points may have: those of a radius of 200 cells.
+///
+/// They take 3 MB, and are made in about a millisecond.
+const FEW_ROWS: f64 = (1 << 17) as f64;
+
 /// Points of similar radius.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Class {
@@ -87,6 +100,8 @@ struct Room {
     periodic: [bool; 3],
     /// The radius of the lattice.
     largest: f32,
+    /// The least edge of cells, below which their rows in reach of that radius would be too many.
+    least_edge: f32,
     /// Whether the radii of targets and of sources count.
     counts: [bool; 2],
 }
@@ -101,8 +116,10 @@ impl Room {
             // A cloud flatter than a cell is as dense as if it filled a small one.
             extent[axis].min(within).max(1e-3 * radius)
         });
+        let rows = (ROWS_PER_POINT * grid.points().len() as f64).max(FEW_ROWS);
         Self {
             extent,
+            least_edge: (radius * (PI / rows).sqrt()) as f32,
             periodic: lengths.map(|length| length.is_some()),
             largest: radius as f32,
             counts: [rule.needs_targets(), rule.needs_sources()],
@@ -122,15 +139,6 @@ impl Room {
         [0, 1, 2].map(along).into_iter().product()
     }
 
-    /// As much of a length as lies where there are points, along an axis.
-    fn within(&self, length: f64, axis: usize) -> f64 {
-        if self.periodic[axis] {
-            length
-        } else {
-            length.min(self.extent[axis])
-        }
-    }
-
     /// The cost of a search of a set by itself, sorted into `classes`.
     fn cost(&self, classes: &[Class]) -> f64 {
         let of_targets = |a: &Class| {
@@ -139,10 +147,11 @@ impl Room {
                 let radii = [(self.counts[0], a.radius), (self.counts[1], b.radius)];
                 let reach = radii.map(|(counts, radius)| if counts { radius } else { 0.0 });
                 let around = a.edge() + 2.0 * f64::from(reach[0].max(reach[1]));
-                let rows = [1, 2].map(|axis| self.within(around, axis) / b.edge() + 1.0);
+                // All that are in reach, though some may lie where there are no points.
+                let rows = around / b.edge() + 1.0;
                 in_group * PRUNED * b.points * self.share(around)
                     + LOOK * b.points * self.share(around + b.edge())
-                    + ROW * rows[0] * rows[1]
+                    + ROW * rows * rows
                     + GROUP
             };
             let of_group: f64 = classes.iter().map(of_sources).sum();
@@ -167,11 +176,12 @@ impl Room {
         )
     }
 
-    /// The class with cells of this edge, or of one that holds a point.
+    /// The class with cells of this edge, or of one that holds a point and whose rows are not too
+    /// many.
     fn with_edge(&self, class: Class, edge: f64) -> Class {
         let volume: f64 = self.extent.into_iter().product();
         let edge = edge.max((volume / class.points.max(1.0)).cbrt()) as f32;
-        let edge = edge.min(self.largest);
+        let edge = edge.max(self.least_edge).min(self.largest);
         Class { edge, ..class }
     }
 
@@ -364,6 +374,19 @@ mod tests {
         );
         assert_eq!(levels.len(), 1);
         assert!(levels_for(&grid, None, RadiusRule::Gather)[0].edge < 5.0);
+    }
+
+    #[test]
+    fn a_giant_far_larger_than_the_cloud_has_no_more_rows_than_a_few_megabytes_hold() {
+        let grid = cube(20, 40_000.0);
+        let mut radii = vec![0.1; grid.points().len()];
+        radii[7] = 40_000.0;
+        for rule in RULES {
+            for level in levels_for(&grid, Some(&radii), rule) {
+                let rows = PI * (40_000.0 / level.edge()).powi(2);
+                assert!(rows <= 1.01 * FEW_ROWS, "{rule}: {level:?}");
+            }
+        }
     }
 
     /// The conformance cases with a few giants are sorted into levels, or they would test nothing.

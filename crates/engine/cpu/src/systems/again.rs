@@ -85,22 +85,21 @@ impl<T: SystemReal> Candidates<T> {
     /// Takes over what a search of the same systems found: sources and images of all pairs.
     ///
     /// # Errors
-    /// [`ErrorKind::System`], and [`ErrorKind::OutOfMemory`] where memory is short, or for more
-    /// candidates than 32 bits count.
+    /// [`ErrorKind::System`], [`ErrorKind::OutOfMemory`], and [`ErrorKind::TooManyCandidates`] for
+    /// more than 32 bits count. There are no candidates then.
     pub fn take(
         &mut self,
         systems: &Systems<'_, T>,
         found: &mut SystemPairs<T, u32>,
     ) -> Result<(), Error> {
         let count = found.sources().len();
-        self.images.clear();
-        self.table.clear();
-        make_room(&mut self.images, count, WHAT)?;
-        if u32::try_from(count).is_err() {
-            // As if there were no memory: the numbers of candidates have 32 bits.
-            let (bytes, what) = (count.saturating_mul(8), WHAT);
-            return Err(ErrorKind::OutOfMemory { bytes, what }.into());
+        for list in [&mut self.images, &mut self.sources] {
+            list.clear();
         }
+        self.offsets.clear();
+        self.table.clear();
+        check_count(count)?;
+        make_room(&mut self.images, count, WHAT)?;
         for system in 0..systems.len() {
             let domain = systems.system(system)?.domain;
             let begin = self.table.len();
@@ -157,7 +156,8 @@ impl CpuBackend {
     /// [`search_systems`](Self::search_systems) does.
     ///
     /// # Errors
-    /// As [`search_systems`](Self::search_systems); `pairs` is then empty.
+    /// As [`search_systems`](Self::search_systems), and [`ErrorKind::OtherCandidates`] for
+    /// candidates of another number of points, or none; `pairs` is then empty.
     pub fn search_candidates<T: SystemReal, I: PairIndex>(
         &self,
         systems: &Systems<'_, T>,
@@ -183,6 +183,10 @@ impl CpuBackend {
     ) -> Result<(), Error> {
         systems.check_for::<I>()?;
         let points = systems.positions.len();
+        let searched = candidates.offsets.len().checked_sub(1);
+        if searched != Some(points) {
+            return Err(ErrorKind::OtherCandidates { searched, points }.into());
+        }
         candidates.cut(points)?;
         let Candidates {
             offsets,
@@ -249,6 +253,19 @@ impl CpuBackend {
         });
         Ok(())
     }
+}
+
+/// Refuses more candidates than 32 bits number, before memory is asked for.
+///
+/// With more than that a smaller skin or fewer systems help, and more memory does not.
+///
+/// # Errors
+/// [`ErrorKind::TooManyCandidates`].
+fn check_count(candidates: usize) -> Result<(), Error> {
+    if u32::try_from(candidates).is_err() {
+        return Err(ErrorKind::TooManyCandidates(candidates).into());
+    }
+    Ok(())
 }
 
 /// Candidates, for many threads.
@@ -396,5 +413,53 @@ impl<T: SystemReal, I: PairIndex> Task for Write<'_, T, I> {
                 (to.iter_mut().zip(hits)).for_each(|(to, hit)| *to = square(of_pair(hit)).root());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::CpuBackend;
+
+    #[test]
+    fn candidates_of_other_points_are_refused_and_too_many_name_the_skin() {
+        let backend = CpuBackend::new(1).unwrap();
+        let (mut candidates, mut pairs) =
+            (Candidates::default(), SystemPairs::<f32, u32>::default());
+        let three = [[0.0f32; 3], [1.0, 0.0, 0.0], [5.0, 0.0, 0.0]];
+        let systems = Systems::new(&three, &[0, 3], &[2.0]);
+        let wanted = Quantities {
+            images: true,
+            ..Quantities::LISTS
+        };
+        let mut search = |systems: &Systems<'_, f32>, candidates: &mut Candidates<f32>| {
+            let searched = backend.search_candidates(systems, candidates, wanted, &mut pairs);
+            searched.map(|()| pairs.sources().len())
+        };
+        let text = search(&systems, &mut candidates).unwrap_err().to_string();
+        assert!(
+            text.contains("search first") && text.contains("3 points"),
+            "{text}"
+        );
+        let mut found = SystemPairs::default();
+        let (kind, order) = (nearfield_pairs::ListKind::Full, crate::ListOrder::default());
+        backend
+            .search_systems(&systems, kind, order, wanted, &mut found)
+            .unwrap();
+        candidates.take(&systems, &mut found).unwrap();
+        assert_eq!(search(&systems, &mut candidates).unwrap(), 2);
+        let two = Systems::new(&three[..2], &[0, 2], &[2.0]);
+        let text = search(&two, &mut candidates).unwrap_err().to_string();
+        assert!(
+            text.contains("2 points") && text.contains("those of 3"),
+            "{text}"
+        );
+
+        assert!(check_count(u32::MAX as usize).is_ok());
+        let text = check_count(1 << 32).unwrap_err().to_string();
+        assert!(
+            text.contains("4294967296") && text.contains("skin"),
+            "{text}"
+        );
     }
 }

@@ -107,13 +107,13 @@ pub(super) fn search<T: SystemReal>(
     } else {
         let mut lists = NeighborLists::default();
         backend.search(sets, kind, order, &mut lists)?;
-        Ok(match wanted.needs_geometry() {
-            false => Pairs::Lists(lists),
-            true => Pairs::OneImage(Box::new(OneImage {
-                lists,
-                reach,
-                domain: of.domain,
-            })),
-        })
+        if !wanted.needs_geometry() {
+            return Ok(Pairs::Lists(lists));
+        }
+        Ok(Pairs::OneImage(Box::new(OneImage {
+            lists,
+            reach,
+            domain: of.domain,
+        })))
     }
 }

@@ -85,7 +85,7 @@ pub(super) struct PerPoint<T> {
     given: Buffer<T>,
     sorted: Buffer<T>,
     /// That of the values; 0 for none.
-    stamp: u64,
+    pub(super) stamp: u64,
     /// The number of the sort by which `sorted` was arranged; 0 for none.
     sort: u64,
     /// Number of values.
@@ -140,14 +140,13 @@ impl<T: DeviceRepr> PerPoint<T> {
         Ok(())
     }
 
-    /// Forgets the values.
-    pub(super) fn forget(&mut self) {
-        self.stamp = 0;
-    }
-
-    /// Number of values.
-    pub(super) fn points(&self) -> usize {
-        self.points
+    /// Forgets the values of a stamp; false if these are others, which stay.
+    pub(super) fn forget(&mut self, stamp: u64) -> bool {
+        let same = self.stamp == stamp;
+        if same {
+            self.stamp = 0;
+        }
+        same
     }
 
     /// What the values are, in messages.
@@ -559,9 +558,10 @@ impl DeviceFilter<'_> {
             return Ok(());
         }
         let (Some(of_targets), Some(of_sources)) = (self.targets, self.sources) else {
-            return match self.is_none() {
-                true => Ok(()),
-                false => Err(Error::from(ErrorKind::OtherFilter)),
+            return if self.is_none() {
+                Ok(())
+            } else {
+                Err(Error::from(ErrorKind::OtherFilter))
             };
         };
         let typed = self.cutoffs.is_none_or(|cutoffs| {

@@ -11,7 +11,7 @@
 use super::{
     filter::{DevicePointData, PerPoint},
     gpu::GpuBackend,
-    refused::{RefusedPointData, RefusedValues, WORDS},
+    refused::{RefusedPointData, WORDS},
 };
 use crate::{
     error::{Error, ErrorKind, fits},
@@ -91,7 +91,9 @@ impl GpuBackend {
         let of = (points, stamp, note);
         received(self, &mut data.radii, radii, of, |values| {
             kernels.radii(&self.stream, values, usable)
-        })
+        })?;
+        data.refused.note(0, (points, stamp, u32::MAX));
+        Ok(())
     }
 
     /// Takes the types of a set's points, which are below `types`; see
@@ -114,7 +116,9 @@ impl GpuBackend {
         let (of, wide) = ((points, stamp, note), size_of::<T>() == 8);
         received(self, &mut data.types, given, of, |values| {
             kernels.numbers(&self.stream, values, wide, most.min(T::LARGEST))
-        })
+        })?;
+        data.refused.note(1, (points, stamp, T::LARGEST));
+        Ok(())
     }
 
     /// Takes the molecules of a set's points, which replace lists of exclusions; see
@@ -135,6 +139,7 @@ impl GpuBackend {
         received(self, &mut data.molecules, given, of, |values| {
             kernels.numbers(&self.stream, values, wide, T::LARGEST)
         })?;
+        data.refused.note(2, (points, stamp, T::LARGEST));
         data.lists_stamp = 0;
         Ok(())
     }
@@ -180,43 +185,40 @@ impl GpuBackend {
 
     /// What was refused since it was last read, as it was [asked for](Self::ask_about_data). Waits
     /// for the device if there are data that came from it. Data of which any were refused are
-    /// forgotten.
+    /// forgotten, but not those that replaced them. After an error the next call says the same.
     ///
     /// # Errors
     /// [`ErrorKind::Driver`].
     pub fn refused_data(&self, data: &mut DevicePointData) -> Result<RefusedPointData, Error> {
-        let Some(answer) = (data.refused.answer.as_mut()).filter(|_| data.refused.unlooked) else {
+        let refused = &mut data.refused;
+        let Some(answer) = refused.answer.as_mut().filter(|_| refused.unlooked) else {
             return Ok(RefusedPointData::default());
         };
+        let of = refused.of;
         let words = answer.read()?;
-        let of_kind = |kind: usize, points: usize| match words[2 * kind..][..2] {
-            [first, count] if count > 0 => Some(RefusedValues {
-                first: (!first >> 32) as u32,
-                bits: !first as u32,
-                count,
-                points,
-            }),
-            _ => None,
+        let [radii, types, molecules] = [0, 1, 2].map(|kind| of[kind].values(&words[2 * kind..]));
+        let any = radii.is_some() || types.is_some() || molecules.is_some();
+        if any {
+            // First, because only the words can say it again if this fails.
+            refused.words.zero(&self.stream, 0..WORDS)?;
+        }
+        (refused.unlooked, refused.of) = (false, Default::default());
+        let [of_radii, of_types, of_molecules] = of.map(|noted| noted.stamp);
+        let mut found = RefusedPointData {
+            radii: radii.filter(|_| data.radii.forget(of_radii)),
+            types: types.filter(|_| data.types.forget(of_types)),
+            molecules: molecules.filter(|_| data.molecules.forget(of_molecules)),
+            replaced: false,
         };
-        let found = RefusedPointData {
-            radii: of_kind(0, data.radii.points()),
-            types: of_kind(1, data.types.points()),
-            molecules: of_kind(2, data.molecules.points()),
-        };
-        data.refused.unlooked = false;
-        if found != RefusedPointData::default() {
-            data.refused.words.zero(&self.stream, 0..WORDS)?;
-        }
-        if found.radii.is_some() {
-            data.radii.forget();
-        }
-        if found.types.is_some() {
-            data.types.forget();
-        }
-        if found.molecules.is_some() {
-            data.molecules.forget();
-        }
+        found.replaced = [radii, types, molecules] != [found.radii, found.types, found.molecules];
         Ok(found)
+    }
+}
+
+impl DevicePointData {
+    /// Forgets which points exclude each other.
+    pub fn forget_exclusions(&mut self) {
+        (self.lists_stamp, self.molecules.stamp) = (0, 0);
     }
 }
 

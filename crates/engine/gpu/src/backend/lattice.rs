@@ -57,8 +57,8 @@ pub struct DeviceLattice {
 impl GpuBackend {
     /// A lattice for the device, of any box whose vectors are used as they were given; also where a
     /// vector leans along an open axis, though no work is [shared](Self::parts) there.
-    /// `subdivision` is the number of cells to a radius along y
-    /// and z that the lattice was made with.
+    /// `subdivision` is the number of cells to a radius along y and z that the lattice was made
+    /// with.
     ///
     /// # Errors
     /// [`ErrorKind::ReducedBox`], [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].

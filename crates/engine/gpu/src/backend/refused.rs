@@ -21,11 +21,13 @@ pub struct RefusedValues {
     pub bits: u32,
     /// How many.
     pub count: u64,
-    /// Number of points.
+    /// Number of points when they were given.
     pub points: usize,
 }
 
 /// What was refused since the host last asked, by kind of data.
+///
+/// Only data that are still those of the set are told of by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RefusedPointData {
     /// Radii that are out of range.
@@ -34,6 +36,9 @@ pub struct RefusedPointData {
     pub types: Option<RefusedValues>,
     /// Molecules that have no number of 32 bits.
     pub molecules: Option<RefusedValues>,
+    /// Values were refused of data that were replaced or dropped since: what was computed meanwhile
+    /// may have read others in their place.
+    pub replaced: bool,
 }
 
 /// The notes on the device, two words for each of radii, types and molecules.
@@ -44,10 +49,29 @@ pub(super) struct RefusedData {
     pub(super) answer: Option<HostCopy<u64>>,
     /// Values were taken that the host has not asked about.
     pub(super) unlooked: bool,
+    /// The data that the words tell of, by their kind.
+    pub(super) of: [NotedData; KINDS],
 }
 
+/// Data that a note is about.
+///
+/// Arrays of the device that replaced one another before the host looked share a note, because only
+/// the device knows whether the first was usable. It counts as one about the last of them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct NotedData {
+    /// The stamp of the data.
+    pub(super) stamp: u64,
+    /// Their number, or that of earlier data if that was larger.
+    pub(super) points: usize,
+    /// Larger values are refused whatever the job.
+    pub(super) largest: u32,
+}
+
+/// Kinds of data: radii, types, molecules.
+const KINDS: usize = 3;
+
 /// Words on the device.
-pub(super) const WORDS: usize = 6;
+pub(super) const WORDS: usize = 2 * KINDS;
 
 impl Default for RefusedData {
     fn default() -> Self {
@@ -55,6 +79,7 @@ impl Default for RefusedData {
             words: Buffer::new("notes on data of points"),
             answer: None,
             unlooked: false,
+            of: [NotedData::default(); KINDS],
         }
     }
 }
@@ -70,5 +95,73 @@ impl RefusedData {
         self.words.reserve_zeroed(&backend.stream, WORDS)?;
         self.unlooked = true;
         Ok(self.words.address() + (2 * kind * size_of::<u64>()) as u64)
+    }
+
+    /// Says which data of a kind the words are about: their number, their stamp, and the largest
+    /// value of their type.
+    ///
+    /// Called once the data are taken: an array that is refused at once leaves those from before,
+    /// and the note about them.
+    pub(super) fn note(&mut self, kind: usize, (points, stamp, largest): (usize, u64, u32)) {
+        self.of[kind] = NotedData {
+            stamp,
+            points: points.max(self.of[kind].points),
+            largest,
+        };
+    }
+}
+
+impl NotedData {
+    /// What the words of a kind say, if values were refused.
+    pub(super) fn values(&self, words: &[u64]) -> Option<RefusedValues> {
+        let [first, count] = [words[0], words[1]];
+        let bits = !first as u32;
+        (count > 0).then_some(RefusedValues {
+            first: (!first >> 32) as u32,
+            // A negative number of 32 bits is told of as one of 64.
+            bits: if bits > self.largest { u32::MAX } else { bits },
+            count,
+            points: self.points,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::DevicePointData;
+
+    #[test]
+    fn a_note_says_what_was_refused_of_its_data_and_forgets_no_others() {
+        let words = |first: u64, value: u32| [!(first << 32 | u64::from(value)), 3];
+        let noted = |largest| NotedData {
+            stamp: 7,
+            points: 1000,
+            largest,
+        };
+        assert_eq!(noted(u32::MAX).values(&[0, 0]), None);
+        let (wide, narrow) = (noted(u32::MAX), noted(i32::MAX as u32));
+        let refused = |bits| RefusedValues {
+            first: 900,
+            bits,
+            count: 3,
+            points: 1000,
+        };
+        for (noted, value, bits) in [
+            (wide, 5, 5),
+            (wide, -7i32 as u32, -7i32 as u32),
+            (narrow, 5, 5),
+            (narrow, -7i32 as u32, u32::MAX),
+        ] {
+            assert_eq!(noted.values(&words(900, value)), Some(refused(bits)));
+        }
+
+        let mut data = DevicePointData::default();
+        data.radii.stamp = 8;
+        assert!(!data.radii.forget(7) && data.radii.stamp == 8);
+        assert!(data.radii.forget(8) && data.radii.stamp == 0);
+        (data.molecules.stamp, data.lists_stamp) = (7, 5);
+        data.forget_exclusions();
+        assert!(!data.molecules.forget(7) && data.lists_stamp == 0);
     }
 }

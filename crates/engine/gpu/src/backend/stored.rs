@@ -326,9 +326,10 @@ impl ListedPairs<'_> {
             },
             candidates: candidates(lattice),
             radius,
-            filtering: match lattice.repeats() {
-                true => of.filter.filtering(),
-                false => Filtering::default(),
+            filtering: if lattice.repeats() {
+                of.filter.filtering()
+            } else {
+                Filtering::default()
             },
             at,
             lists: Outlet {

@@ -3,8 +3,7 @@
 //! A program of stored.cu is compiled for one pair kernel and one way to find images, as programs
 //! of flat.cu are, for one precision and, where lists do not say everything, with the filters that
 //! they were found with. It takes the same walk, filters behind it, and has the same
-//! `gather_fields`. slots.cu is a program as it stands, loaded
-//! when lists are first traversed.
+//! `gather_fields`. slots.cu is a program as it stands, loaded when lists are first traversed.
 
 use super::{
     kernel::{Kernel, LaunchShape, WARP, one_each},

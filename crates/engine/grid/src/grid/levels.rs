@@ -111,6 +111,22 @@ impl Grid {
     ) -> Result<(), Error> {
         debug_assert!(from.lattice.radius().precision() == Precision::Single);
         let _span = tracing::debug_span!("grid.levels", points = from.points.len).entered();
+        let built = self.sort_levels(from, levels, level_of);
+        if built.is_err() {
+            // Some levels have their points, the others those from before.
+            (self.points.len, self.given) = (0, 0);
+            self.levels.clear();
+        }
+        built
+    }
+
+    /// Does what [`build_levels`](Self::build_levels) says, but leaves a mixture after an error.
+    fn sort_levels(
+        &mut self,
+        from: &Self,
+        levels: &[LevelSpec],
+        level_of: &(dyn Fn(usize) -> u8 + Sync),
+    ) -> Result<(), Error> {
         self.lattice.clone_from(&from.lattice);
         let mut spare = std::mem::take(&mut self.levels).into_iter();
         self.points.len = 0;

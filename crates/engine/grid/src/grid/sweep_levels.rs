@@ -131,9 +131,15 @@ impl Sweep<'_> {
     ///
     /// # Errors
     /// [`Shortage`].
+    ///
+    /// # Panics
+    /// For levels, of which pairs would be lost.
     #[inline(always)]
     pub fn runs_ahead(&mut self, cell: Cell, more: i64, from: usize) -> Result<&[Run], Shortage> {
-        debug_assert!(self.levels.is_none());
+        assert!(
+            self.levels.is_none(),
+            "levels are searched from either side"
+        );
         self.table.runs_ahead(cell, more, from)
     }
 
@@ -144,6 +150,9 @@ impl Sweep<'_> {
     ///
     /// # Errors
     /// [`Shortage`].
+    ///
+    /// # Panics
+    /// For levels, of which pairs would be lost.
     pub fn runs_of_share(
         &mut self,
         cell: Cell,
@@ -151,7 +160,10 @@ impl Sweep<'_> {
         from: usize,
         has: impl Fn(Cell) -> bool,
     ) -> Result<&[Run], Shortage> {
-        debug_assert!(self.levels.is_none());
+        assert!(
+            self.levels.is_none(),
+            "levels are searched from either side"
+        );
         self.table.runs_of_share(cell, more, from, has)
     }
 }

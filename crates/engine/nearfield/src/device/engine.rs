@@ -372,7 +372,8 @@ impl DeviceEngine {
     /// and [`ErrorKind::Gpu`] when the GPU fails. The set then has its last good positions, what
     /// was computed since the last call does not stand, and the next call says
     /// [`Progress::Repeat`]. The same holds for data of points that came from the device and cannot
-    /// be used ([`set_radii_from_device`](Self::set_radii_from_device)): the set then has none.
+    /// be used ([`set_radii_from_device`](Self::set_radii_from_device)): the set then has none. If
+    /// such data were replaced or cleared since, there is no error, but [`Progress::Repeat`].
     pub fn finish(&mut self) -> Result<Progress, Error> {
         self.usable()?;
         // One wait for all that the device is asked.

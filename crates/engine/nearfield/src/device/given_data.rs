@@ -4,7 +4,8 @@
 //! The host cannot look at the values before they are used. A kernel copies them, replaces those
 //! that cannot be used, and notes them; [`finish`](DeviceEngine::finish) reads the note, returns
 //! the error that the same data in memory of the host would have caused, and forgets them. So a set
-//! has usable data or none.
+//! has usable data or none. If they were replaced before that, the new data stay, and `finish` asks
+//! to repeat what was computed with the old.
 
 use super::{
     engine::DeviceEngine,
@@ -154,7 +155,8 @@ impl DeviceEngine {
     }
 
     /// Looks what was refused of the data that came from the device. Sets lose these data, and
-    /// what was computed since the last call does not stand.
+    /// what was computed since the last call does not stand; nor does it if the data were replaced
+    /// since, which then is no error.
     ///
     /// # Errors
     /// What is wrong with the data of the first such set.
@@ -162,8 +164,18 @@ impl DeviceEngine {
         let mut first = None;
         for slot in 0..self.sets.len() {
             let set = self.slots.id(slot);
-            let refused = self.backend.refused_data(&mut self.sets[slot].data);
-            let refused = refused.map_err(|source| ErrorKind::OnDevice { set, source })?;
+            let refused = match self.backend.refused_data(&mut self.sets[slot].data) {
+                Ok(refused) => refused,
+                Err(source) => {
+                    self.sorted_anew = true;
+                    first.get_or_insert(ErrorKind::OnDevice { set, source }.into());
+                    continue;
+                }
+            };
+            if refused != RefusedPointData::default() {
+                self.outdate(set);
+                self.sorted_anew = true;
+            }
             if let Some(error) = self.refusal(set, refused) {
                 let given = &mut self.sets[slot].given;
                 if refused.radii.is_some() {
@@ -176,8 +188,6 @@ impl DeviceEngine {
                     // Of no points: stale, so that jobs do not go on without exclusions.
                     given.exclusions = Some(0);
                 }
-                self.outdate(set);
-                self.sorted_anew = true;
                 first.get_or_insert(error);
             }
         }

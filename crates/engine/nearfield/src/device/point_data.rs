@@ -105,7 +105,9 @@ impl DeviceEngine {
     /// [`ErrorKind::UnknownPointSet`].
     pub fn clear_exclusions(&mut self, set: PointSetId) -> Result<(), Error> {
         self.points(set)?;
-        self.sets[set.slot()].given.exclusions = None;
+        let of = &mut self.sets[set.slot()];
+        of.given.exclusions = None;
+        of.data.forget_exclusions();
         self.outdate(set);
         Ok(())
     }

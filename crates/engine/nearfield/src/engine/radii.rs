@@ -36,7 +36,8 @@ impl Engine {
     /// ```
     ///
     /// Costs a pass over the points. The next search sorts them once more if radii are very
-    /// different, and holds a copy of them then: 48 bytes a point.
+    /// different, and holds a copy of them then: 48 bytes a point, and as much again for the rows
+    /// of cells that a radius reaches if it is some hundred times as large as others.
     ///
     /// # Errors
     /// [`ErrorKind::Radii`] naming the point whose radius cannot be used, or when there is not one

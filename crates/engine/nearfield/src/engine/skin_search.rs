@@ -16,7 +16,7 @@ use crate::{
     systems::{PairIndex, Quantities, SystemPairs, SystemReal, Systems},
 };
 use nearfield_cpu::Candidates;
-use nearfield_grid::memory::make_room;
+use nearfield_grid::{self as grid, memory::make_room};
 
 /// The name of the memory of the points of the last build in messages.
 const WHAT: &str = "the points of the last search";
@@ -143,19 +143,44 @@ impl<T: SystemReal> SkinSearch<T> {
         self.builds
     }
 
+    /// An error of the search, which says that it was one with the skin where a smaller radius
+    /// would do.
+    fn named(&self, error: Error) -> Error {
+        match error.kind() {
+            ErrorKind::Cpu(refused) => match refused.kind() {
+                cpu::ErrorKind::System { system, source }
+                    if matches!(source.kind(), grid::ErrorKind::TooManyImages { .. }) =>
+                {
+                    self.refusal(*system, source.clone())
+                }
+                _ => error,
+            },
+            _ => error,
+        }
+    }
+
+    /// That a system cannot be searched with its radius and the skin.
+    fn refusal(&self, system: usize, source: grid::Error) -> Error {
+        let skin = self.skin;
+        let kind = cpu::ErrorKind::SystemWithSkin {
+            system,
+            skin,
+            source,
+        };
+        ErrorKind::Cpu(kind.into()).into()
+    }
+
     /// The radius of a system and that of its list.
     ///
     /// # Errors
-    /// That the radius cannot be used.
+    /// That one of them cannot be used.
     fn radii(&self, system: usize, radius: f64) -> Result<[f64; 2], Error> {
-        let checked = |radius| {
-            let refuse = |source| {
-                ErrorKind::Cpu(cpu::Error::from(cpu::ErrorKind::System { system, source }))
-            };
-            T::radius(radius).map_err(refuse)
-        };
-        let radius = checked(radius)?.value_f64();
-        Ok([radius, checked(radius + self.skin)?.value_f64()])
+        let refuse =
+            |source| ErrorKind::Cpu(cpu::Error::from(cpu::ErrorKind::System { system, source }));
+        let radius = T::radius(radius).map_err(refuse)?.value_f64();
+        let list = T::radius(radius + self.skin);
+        let list = list.map_err(|source| self.refusal(system, source))?;
+        Ok([radius, list.value_f64()])
     }
 
     /// Whether the list still holds every pair.
@@ -214,7 +239,8 @@ impl<T: SystemReal> SkinSearch<T> {
             images: true,
             ..Quantities::LISTS
         };
-        self.search.neighbors(&wide, wanted, &mut self.found)?;
+        let found = self.search.neighbors(&wide, wanted, &mut self.found);
+        found.map_err(|error| self.named(error))?;
         let taken = self.candidates.take(systems, &mut self.found);
         taken.map_err(|error| Error::from(ErrorKind::Cpu(error)))?;
         let built = &mut self.built;

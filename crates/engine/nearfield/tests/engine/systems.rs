@@ -223,4 +223,18 @@ fn lists_with_a_skin_find_the_pairs_of_a_search_in_both_precisions() {
         let refused = SystemSearch::builder().with_skin::<f32>(skin);
         assert!(matches!(refused.unwrap_err().kind(), ErrorKind::Skin(_)));
     }
+    // What only the radius and the skin together cannot do names the skin.
+    let cell = [[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]];
+    let systems = Systems::new(&[[0.5f32; 3]], &[0, 1], &[0.5]);
+    let systems = systems.in_cells(&cell, &[[true; 3]]);
+    let mut found = SystemPairs::<f32, u32>::default();
+    for skin in [2_000.0, 1e30] {
+        let mut kept = SystemSearch::builder().with_skin::<f32>(skin).unwrap();
+        let refused = kept.neighbors(&systems, Quantities::ALL, &mut found);
+        let text = refused.unwrap_err().to_string();
+        assert!(
+            text.contains("system 0") && text.contains("smaller skin"),
+            "{text}"
+        );
+    }
 }

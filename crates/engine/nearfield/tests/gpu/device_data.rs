@@ -155,3 +155,64 @@ fn data_from_the_device_that_cannot_be_used_are_found_by_finish() {
     let text = engine.find_neighbors(set, set).unwrap_err().to_string();
     assert!(text.contains("exclusions"), "{text}");
 }
+
+/// What was refused is told of data that are still there, and of no others.
+#[test]
+fn refused_data_that_were_replaced_are_no_error_and_what_replaced_them_stays() {
+    needs_gpu!();
+    let points = Cloud::Lattice.points(1_000, 6);
+    let mut engine = start(DeviceEngine::builder(2.0).radii(RadiusRule::Symmetric));
+    let set = engine.add(&points);
+    let stream = engine.stream().clone();
+    let mut radii = vec![1.5f32; 1_000];
+    radii[900] = 2.5;
+    let bad = stream.clone_htod(&radii).unwrap();
+    engine.set_radii(set, &[1.5; 1_000]).unwrap();
+    let expected = lists(&mut engine, set);
+    engine.set_radii_from_device(set, &bad.as_view()).unwrap();
+    engine.find_neighbors(set, set).unwrap();
+    engine.set_radii(set, &[1.5; 1_000]).unwrap();
+    assert_eq!(engine.finish().unwrap(), Progress::Repeat);
+    assert_eq!(engine.finish().unwrap(), Progress::Valid);
+    assert!(lists(&mut engine, set) == expected);
+
+    // Exclusions that were cleared.
+    let molecules: Vec<i64> = (0..1_000).map(|point| 3 - point).collect();
+    let molecules = stream.clone_htod(&molecules).unwrap();
+    let molecules = molecules.as_view();
+    engine.set_molecules_from_device(set, &molecules).unwrap();
+    engine.clear_exclusions(set).unwrap();
+    assert_eq!(engine.finish().unwrap(), Progress::Repeat);
+    assert!(lists(&mut engine, set) == expected);
+
+    // Fewer points than there were radii.
+    engine.set_radii_from_device(set, &bad.as_view()).unwrap();
+    engine.put(set, &points[..20]);
+    let text = engine.finish().unwrap_err().to_string();
+    assert!(
+        text.contains("point 900") && text.contains("of 1000 points"),
+        "{text}"
+    );
+    engine.set_radii_from_device(set, &bad.slice(..20)).unwrap();
+    assert!(lists(&mut engine, set).len() == 20);
+    // The same with radii from the host in between.
+    engine.put(set, &points);
+    engine.set_radii_from_device(set, &bad.as_view()).unwrap();
+    engine.put(set, &points[..20]);
+    engine.set_radii(set, &[1.5; 20]).unwrap();
+    assert_eq!(lists(&mut engine, set).len(), 20);
+
+    let mut engine = start(DeviceEngine::builder(1.0).cutoffs(&[[1.0, 1.0], [1.0, 0.5]]));
+    let set = engine.add(&points);
+    let text = |refused: Result<Progress, Error>| refused.unwrap_err().to_string();
+    let types = stream.clone_htod(&vec![-7i32; 1_000]).unwrap();
+    engine.set_types_from_device(set, &types.as_view()).unwrap();
+    let narrow = text(engine.finish());
+    let types = stream.clone_htod(&vec![-7i64; 1_000]).unwrap();
+    engine.set_types_from_device(set, &types.as_view()).unwrap();
+    let wide = text(engine.finish());
+    assert!(
+        narrow == wide && wide.contains("negative"),
+        "{narrow} {wide}"
+    );
+}

@@ -53,10 +53,12 @@ fn idle_backend(facts: Facts<'_>, policy: &str, works: usize) -> Option<Finding>
         let mut settled = facts.settled.places(Part::Settled);
         settled.all(|at| share(at) == Some(value))
     };
-    let idle = match () {
-        () if all(1.0) => "gpu",
-        () if all(0.0) => "cpu",
-        () => return None,
+    let idle = if all(1.0) {
+        "gpu"
+    } else if all(0.0) {
+        "cpu"
+    } else {
+        return None;
     };
     Some(Finding {
         cause: CauseKind::IdleBackend,

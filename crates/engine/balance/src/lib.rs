@@ -94,7 +94,7 @@ pub mod strategy;
 pub mod tune;
 
 pub use controller::{
-    Controller,
+    Controller, LOST_REASON,
     decision::{Action, Decision},
     policy::Policy,
 };

@@ -18,6 +18,17 @@ pub const VIRTUAL: &str = "virtual";
 /// Spans that the device timed itself: kernels and copies. All others are timed by the host.
 pub const DEVICE_TIMED: [&str; 3] = ["gpu.kernel", "gpu.copy", "gpu.exchange"];
 
+/// Message of the note about a GPU that failed. Its field `lost` is true if no later call can
+/// succeed, `error` is the driver's error.
+pub const GPU_FAILED: &str = "the CPU backend takes over from the GPU";
+/// The reason of a decision begins so if it was made because the GPU is lost.
+pub const GPU_LOST: &str = "the GPU is lost";
+/// Name of the policy with one threshold, which learns nothing. `policy` of a [`Retune`] is the
+/// name of a policy, and its numbers after colons: `fixed:12.5`.
+pub const POLICY_FIXED: &str = "fixed";
+/// Name of the policy that goes to the optimum it predicts.
+pub const POLICY_MODEL: &str = "model";
+
 /// Text that is known at compile time when it is written, and owned when it is read.
 pub type Text = Cow<'static, str>;
 

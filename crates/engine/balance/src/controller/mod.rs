@@ -40,6 +40,10 @@ use fraction::Fraction;
 use model::Model;
 use policy::Policy;
 
+/// The [reason](Decision::reason) of every decision after the GPU was lost begins so. Stable: the
+/// analysis of traces looks for it.
+pub const LOST_REASON: &str = "the GPU is lost";
+
 /// Steps after which the GPU may again be given as much as did not fit.
 const MEMORY_RETRY: u64 = 256;
 
@@ -155,7 +159,7 @@ impl Controller {
         self.steps += 1;
         let decision = match times.fault {
             Some(fault) => self.after_fault(layout, plan, fault),
-            None if self.lost => self.repeated(layout, plan, "the GPU is lost"),
+            None if self.lost => self.repeated(layout, plan, LOST_REASON),
             None if self.steps == 1 => {
                 self.repeated(layout, plan, "the first step's times are dropped")
             }
@@ -186,7 +190,7 @@ impl Controller {
         let reason = match fault {
             DeviceFault::Lost => {
                 self.lost = true;
-                "the GPU is lost: everything goes to the CPU backend".to_owned()
+                format!("{LOST_REASON}: everything goes to the CPU backend")
             }
             DeviceFault::OutOfMemory => {
                 let bytes = plan.device_bytes() * 0.8;

@@ -1,10 +1,11 @@
 //! Causes that cost time, each with its milliseconds a step and one remedy, dearest first.
 //!
 //! Only causes that cost a tenth of a settled step are named, because smaller ones are within what
-//! runs differ by. The verdict is about the first of them, and the advice repeats the others, so
-//! both always say the same.
+//! runs differ by. A GPU that failed is always named, whatever it costs. The verdict is about the
+//! first of them, and the advice repeats the others, so both always say the same.
 
 use super::{
+    backends::{BackendTimes, backend_times},
     facts::{Facts, Focus},
     intervals::DisjointIntervals,
     once,
@@ -15,6 +16,7 @@ use super::{
     summary::{CauseKind, Clock, Finding},
 };
 use nearfield_trace::{model::Value, ranks::is_gpu};
+use std::collections::BTreeMap;
 
 /// Least part of a settled step that a cause costs to be named.
 const LEAST: f64 = 0.1;
@@ -24,6 +26,8 @@ const LEAST_OF_MANY: f64 = 0.05;
 const UNEVEN: f64 = 1.2;
 /// An engine with more than this part of the machine's threads uses the machine.
 const MOST_CORES: f64 = 0.75;
+/// A skin is wide if lists hold more than this many times the pairs that count.
+const WIDE: f64 = 3.0;
 /// Most findings.
 const MOST: usize = 6;
 
@@ -45,8 +49,12 @@ pub(crate) fn find(facts: Facts<'_>) -> Vec<Finding> {
     found.extend(sorting(facts));
     found.extend(beside(facts));
     found.extend(once::find(facts));
-    found.retain(|one| one.is_gap || facts.share_of_step(one.ms_per_step) >= LEAST);
+    let failed = |one: &Finding| one.cause == CauseKind::GpuLost;
+    found.retain(|one| one.is_gap || failed(one) || facts.share_of_step(one.ms_per_step) >= LEAST);
     found.sort_by(|a, b| b.ms_per_step.total_cmp(&a.ms_per_step));
+    if let Some(at) = found.iter().position(failed).filter(|at| *at >= MOST) {
+        found.swap(MOST - 1, at);
+    }
     found.truncate(MOST);
     found
 }
@@ -153,11 +161,17 @@ fn transfers(facts: Facts<'_>) -> Option<Finding> {
     let name = &facts.run.backends[backend];
     // Copies that a device timed have no subregions to hide behind; gaps name them.
     let by_device = facts.run.device_timed && is_gpu(name);
-    let of = &facts.summary.backends[&**name];
-    let overlap = of.overlap.filter(|overlap| *overlap < 0.5 && !by_device)?;
-    Some(Finding {
+    let mut sum = BackendTimes::default();
+    for at in facts.settled.places(Part::Settled) {
+        sum.add(&backend_times(facts.run, &facts.run.steps[at])[backend]);
+    }
+    if by_device || sum.transfers == 0 {
+        return None;
+    }
+    let overlap = sum.hidden as f64 / sum.transfers as f64;
+    (overlap < 0.5).then(|| Finding {
         cause: CauseKind::Copy,
-        ms_per_step: of.transfers * (1.0 - overlap) / facts.rows.len() as f64,
+        ms_per_step: ms(sum.transfers - sum.hidden) / facts.settled.steps.max(1) as f64,
         what: format!(
             "{} of the transfers of {} are hidden behind computing",
             percent(overlap),
@@ -170,7 +184,9 @@ fn transfers(facts: Facts<'_>) -> Option<Finding> {
 
 /// Lists so much longer than the pairs that count that most of a traversal goes to the others.
 fn wide_skin(facts: Facts<'_>) -> Option<Finding> {
-    let mut sum = (0.0, 0.0, 0.0);
+    // Milliseconds beyond the cut-off, by the bits of cut-off and list radius: a step may traverse
+    // several lists.
+    let mut sums: BTreeMap<[u64; 2], f64> = BTreeMap::new();
     for at in facts.settled.places(Part::Settled) {
         for span in facts.run.steps[at]
             .spans
@@ -184,15 +200,17 @@ fn wide_skin(facts: Facts<'_>) -> Option<Finding> {
             let took = ms(span.time.length());
             // The space around a point, in which points are taken to lie evenly.
             let within = (cutoff / list).powi(3);
-            if within > 0.0 && within < 1.0 {
-                sum = (sum.0 + took * (1.0 - within), cutoff, list);
+            // A skin of a fifth of the radius makes lists 1.7 times as long, which pays.
+            if within > 0.0 && within * WIDE < 1.0 {
+                let lists = [cutoff.to_bits(), list.to_bits()];
+                *sums.entry(lists).or_default() += took * (1.0 - within);
             }
         }
     }
-    let (beyond, cutoff, list) = sum;
+    let (lists, beyond) = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let [cutoff, list] = lists.map(f64::from_bits);
     let times = (list / cutoff).powi(3);
-    // A skin of a fifth of the radius makes lists 1.7 times as long, which pays.
-    (times > 3.0).then(|| Finding {
+    Some(Finding {
         cause: CauseKind::Skin,
         ms_per_step: beyond / facts.settled.steps.max(1) as f64,
         what: format!(

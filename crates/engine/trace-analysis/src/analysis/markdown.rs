@@ -16,7 +16,7 @@ pub struct Markdown<'a>(pub &'a Summary);
 impl fmt::Display for Markdown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let summary = self.0;
-        writeln!(f, "**{}.**\n", capital(&summary.verdict))?;
+        writeln!(f, "**{}.**\n", text(&capital(&summary.verdict)))?;
         head(summary, f)?;
         backends(summary, f)?;
         findings(summary, f)?;
@@ -36,9 +36,36 @@ fn capital(sentence: &str) -> String {
     first.chain(letters).collect()
 }
 
-/// A cell of a table.
+/// A text in one line whose characters stand for themselves. Parts between backticks are code, in
+/// which nothing is escaped; a backtick without another one is no code.
 fn text(text: &str) -> String {
-    text.replace('|', "\\|").replace('\n', " ")
+    let parts: Vec<&str> = text.split('`').collect();
+    let mut shown = String::with_capacity(text.len());
+    for (at, part) in parts.iter().enumerate() {
+        let is_code = at % 2 == 1 && at + 1 < parts.len();
+        if at > 0 {
+            let opens_nothing = at % 2 == 1 && !is_code;
+            shown.push_str(if opens_nothing { "\\`" } else { "`" });
+        }
+        for letter in part.chars() {
+            match letter {
+                '\\' | '<' | '*' | '_' if !is_code => shown.extend(['\\', letter]),
+                '\n' | '\r' => shown.push(' '),
+                _ => shown.push(letter),
+            }
+        }
+    }
+    shown
+}
+
+/// A text in a cell of a table, where bars are escaped in code, too.
+fn cell(of: &str) -> String {
+    text(of).replace('|', "\\|")
+}
+
+/// A name as code.
+fn code(name: &str) -> String {
+    format!("`{}`", name.replace('`', "'"))
 }
 
 fn head(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,11 +78,11 @@ fn head(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     };
     write!(
         f,
-        "`{}` on {} ({} threads){}{clock}: {} steps, median {}, half within {} and {}",
-        name.trim(),
-        machine.processor,
+        "{} on {} ({} threads){}{clock}: {} steps, median {}, half within {} and {}",
+        text(&code(name.trim())),
+        text(&machine.processor),
         machine.cores,
-        gpus.collect::<String>(),
+        text(&gpus.collect::<String>()),
         summary.steps,
         milliseconds(summary.step_ms.median),
         milliseconds(summary.step_ms.lower_quartile),
@@ -72,7 +99,7 @@ fn head(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
     writeln!(f)?;
     if !summary.damage.is_empty() {
-        writeln!(f, "\nIncomplete: {}", summary.damage)?;
+        writeln!(f, "\nIncomplete: {}", text(&summary.damage))?;
     }
     writeln!(f)
 }
@@ -83,7 +110,8 @@ fn backends(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
     writeln!(
         f,
-        "| backend | computes | busy | waiting | idle | longest reason |"
+        "| backend | computes | busy (all steps) | waiting (all steps) | idle (all steps) \
+         | longest reason |"
     )?;
     writeln!(f, "| --- | ---: | ---: | ---: | ---: | --- |")?;
     for (name, backend) in &summary.backends {
@@ -93,12 +121,13 @@ fn backends(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         });
         writeln!(
             f,
-            "| {name} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} |",
+            cell(name),
             percent(backend.utilisation),
             milliseconds(backend.busy),
             milliseconds(backend.waiting),
             milliseconds(backend.idle),
-            text(&reason)
+            cell(&reason)
         )?;
     }
     let share = summary.share.map(|share| ("CPU's share", share));
@@ -121,7 +150,7 @@ fn findings(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     writeln!(f, "| cause | cost per step | try |")?;
     writeln!(f, "| --- | ---: | --- |")?;
     for one in &summary.findings {
-        let (what, remedy) = (text(&one.what), text(&one.remedy));
+        let (what, remedy) = (cell(&one.what), cell(&one.remedy));
         writeln!(
             f,
             "| {what} | {} | {remedy} |",
@@ -142,8 +171,8 @@ fn stages(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (name, stage) in stages.into_iter().take(MAX_STAGES) {
         writeln!(
             f,
-            "| `{}` | {} | {} | {} | {} |",
-            text(name),
+            "| {} | {} | {} | {} | {} |",
+            cell(&code(name)),
             stage.count,
             milliseconds(stage.total_ms),
             milliseconds(stage.self_ms),

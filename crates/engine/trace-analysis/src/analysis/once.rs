@@ -8,7 +8,7 @@ use super::{
     statistics::median,
     summary::{CauseKind, Finding},
 };
-use nearfield_trace::model::Value;
+use nearfield_trace::model::{GPU_FAILED, GPU_LOST, Value};
 
 /// All of them.
 pub(crate) fn find(facts: Facts<'_>) -> impl Iterator<Item = Finding> {
@@ -125,23 +125,23 @@ fn stalls(facts: Facts<'_>) -> Option<Finding> {
 fn lost(facts: Facts<'_>) -> Option<Finding> {
     let told = facts.trace.notes.iter().find(|note| {
         let lost = note.fields.get("lost") == Some(&Value::Bool(true));
-        lost && note.message == "the CPU backend takes over from the GPU"
+        lost && note.message == GPU_FAILED
     });
-    let decided =
-        (facts.trace.retunes.iter()).find(|one| one.reason.starts_with("the GPU is lost"));
+    let decided = (facts.trace.retunes.iter()).find(|one| one.reason.starts_with(GPU_LOST));
     let moments = [told.map(|note| note.at), decided.map(|one| one.at)];
     let at = moments.into_iter().flatten().min()?;
     let (before, after): (Vec<usize>, Vec<usize>) =
         (0..facts.rows.len()).partition(|step| facts.run.steps[*step].on_host.end() < at);
     let usual = |steps: &[usize]| median(steps.iter().map(|step| facts.rows[*step].ms));
-    let after = usual(after.get(1..).unwrap_or_default())?;
-    // Without a step before it, nothing but the CPU's own time is known.
+    // Without a step before it, nothing but the CPU's own time is known; without one after it, no
+    // cost is.
+    let after = usual(after.get(1..).unwrap_or_default()).unwrap_or(0.0);
     let before = usual(&before).unwrap_or(0.0);
     let text = told.and_then(|note| note.fields.get("error"));
     let error = text.map_or(String::new(), |error| format!(" ({error})"));
     Some(Finding {
         cause: CauseKind::GpuLost,
-        ms_per_step: after - before,
+        ms_per_step: (after - before).max(0.0),
         what: format!("the GPU failed{error}, and the CPU has done everything since"),
         remedy: "another device, or a restart of the program".into(),
         is_gap: false,

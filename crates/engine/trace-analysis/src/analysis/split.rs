@@ -12,10 +12,7 @@ use super::{
     statistics::Spread,
     summary::{CauseKind, Finding},
 };
-use nearfield_trace::model::Retune;
-
-/// A policy with one threshold, which learns nothing.
-const FIXED: &str = "fixed";
+use nearfield_trace::model::{POLICY_FIXED, POLICY_MODEL, Retune};
 
 /// Fewest steps after which a policy may be said not to have settled.
 const FEWEST: usize = 8;
@@ -23,7 +20,7 @@ const FEWEST: usize = 8;
 /// Findings about the split.
 pub(crate) fn find(facts: Facts<'_>, focus: &Focus) -> Vec<Finding> {
     let policy = facts.trace.retunes.last().map(|one| &*one.policy);
-    let fixed = policy.filter(|policy| policy.starts_with(FIXED));
+    let fixed = policy.filter(|policy| is(policy, POLICY_FIXED));
     let mut found = Vec::new();
     if let (Some(policy), Focus::Alone(backend)) = (fixed, focus) {
         found.extend(idle_backend(facts, policy, *backend));
@@ -36,6 +33,11 @@ pub(crate) fn find(facts: Facts<'_>, focus: &Focus) -> Vec<Finding> {
         found.extend(uneven(facts, policy));
     }
     found
+}
+
+/// Whether a policy, written with its numbers, has this name.
+fn is(policy: &str, name: &str) -> bool {
+    policy.split(':').next() == Some(name)
 }
 
 /// Whether most of the later decisions left the split as it was.
@@ -143,7 +145,7 @@ fn uneven(facts: Facts<'_>, policy: Option<&str>) -> Option<Finding> {
             is_gap: false,
         });
     }
-    let fixed = policy.filter(|policy| policy.starts_with(FIXED));
+    let fixed = policy.filter(|policy| is(policy, POLICY_FIXED));
     let under = fixed.map_or(String::new(), |policy| format!(" under `{policy}`"));
     let [fast_name, slow_name] = [fast, slow].map(|at| title(&run.backends[both[at]]));
     Some(Finding {
@@ -155,7 +157,7 @@ fn uneven(facts: Facts<'_>, policy: Option<&str>) -> Option<Finding> {
             milliseconds(mean_times[fast])
         ),
         remedy: match policy {
-            Some(policy) if policy.starts_with("model") => "a longer run".into(),
+            Some(policy) if is(policy, POLICY_MODEL) => "a longer run".into(),
             Some(_) => "the policy model, which divides by measured times".into(),
             None => format!("to give {fast_name} more work"),
         },

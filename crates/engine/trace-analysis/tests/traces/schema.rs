@@ -2,7 +2,8 @@
 
 use crate::made::{at, bytes, span};
 use nearfield_trace_analysis::model::{
-    Lost, Note, Occupancy, Record, Retune, Step, Subregion, Theta, VIRTUAL, Value as Field,
+    GPU_LOST, Lost, Note, Occupancy, Record, Retune, Step, Subregion, Theta, VIRTUAL,
+    Value as Field,
 };
 use serde_json::Value;
 use std::{collections::BTreeSet, env, fs, process::Command};
@@ -63,7 +64,7 @@ fn full() -> Vec<Record> {
         share_before: Some(0.0),
         share: Some(1.0),
         exploration: true,
-        reason: "the GPU is lost".into(),
+        reason: GPU_LOST.into(),
     };
     vec![
         Record::Span(stage.clone()),

@@ -3,7 +3,9 @@
 use crate::made::trace;
 use nearfield_trace_analysis::{
     Analysis, CauseKind, Markdown, Summary, Trace,
-    model::{Interval, Note, Record, Retune, Span, Step, Subregion, Theta, Value},
+    model::{
+        GPU_FAILED, GPU_LOST, Interval, Note, Record, Retune, Span, Step, Subregion, Theta, Value,
+    },
 };
 
 type Fields = &'static [(&'static str, &'static str)];
@@ -126,6 +128,21 @@ impl Maker {
             }));
         }
         self.now += cpu.0.max(gpu.0);
+        self
+    }
+
+    /// The same, in which the GPU's points are sent before it computes; not hidden.
+    fn split_after_upload(&mut self, cpu: Part, upload: u64, gpu: Part) -> &mut Self {
+        let sent = self.now + upload;
+        let end = self.now + cpu.0.max(upload + gpu.0);
+        let moments = [self.now, sent, sent + gpu.0].map(|at| 1000 * at);
+        self.split(cpu, (0, 0));
+        self.records.push(Record::Subregion(Subregion {
+            upload: Some(Interval::new(moments[0], moments[1])),
+            compute: Some(Interval::new(moments[1], moments[2])),
+            ..crate::made::subregion(self.steps, 0, "gpu", gpu.1)
+        }));
+        self.now = end;
         self
     }
 
@@ -412,7 +429,7 @@ fn on_a_gpu() -> Vec<(&'static str, CauseKind, Vec<Record>)> {
                         ("lost", Value::Bool(true)),
                         ("error", Value::Text("Xid 79".into())),
                     ];
-                    m.note("the CPU backend takes over from the GPU", &lost);
+                    m.note(GPU_FAILED, &lost);
                 }
                 m.begin();
                 if step < 20 {
@@ -749,9 +766,155 @@ fn a_summary_in_markdown_has_verdict_findings_and_stages() {
     );
     for line in [
         "`made 1.0` on a processor (4 threads), a GPU: 40 steps, median 11 ms, half within 11 ms and",
-        "| backend | computes | busy | waiting | idle | longest reason |",
+        "| backend | computes | busy (all steps) | waiting (all steps) | idle (all steps) \
+         | longest reason |",
         "| the host copies 41 MB to the host in `particles` | 9.0 ms | to reduce",
         "| `host.copy (particles)` | 40 | 360 ms | 360 ms | 9.0 ms |",
+    ] {
+        assert!(
+            text.lines().any(|found| found.starts_with(line)),
+            "{line}\n{text}"
+        );
+    }
+}
+
+/// The finding of a kind, if there is one.
+fn cost_of(summary: &Summary, cause: CauseKind) -> Option<f64> {
+    let found = (summary.findings.iter()).find(|one| one.cause == cause);
+    found.map(|one| one.ms_per_step)
+}
+
+#[test]
+fn copies_cost_what_settled_steps_spend_on_them() {
+    // The first step sends everything.
+    let with = |usual: u64| {
+        summary_of(run(|m, step| {
+            let upload = if step == 0 { 800_000 } else { usual };
+            m.begin()
+                .split_after_upload((5000, 20), upload, (8000, 80))
+                .retune(false, "not worth a move")
+                .end();
+        }))
+    };
+    let cost = cost_of(&with(2000), CauseKind::Copy).unwrap();
+    assert!((cost - 2.0).abs() < 0.01, "{cost}");
+    let few = with(200);
+    assert_eq!(cost_of(&few, CauseKind::Copy), None, "{:?}", few.findings);
+}
+
+#[test]
+fn each_list_has_its_own_skin() {
+    let wide: (Fields, u64) = (&[("cutoff", "1"), ("list_radius", "3")], 6000);
+    let narrow: (Fields, u64) = (&[("cutoff", "2"), ("list_radius", "2.4")], 4000);
+    for order in [[wide, narrow], [narrow, wide]] {
+        let summary = summary_of(run(|m, _| {
+            m.threads(4).begin();
+            for (reach, took) in order {
+                m.stage_with("engine.traverse", took, reach);
+                let now = m.now;
+                m.span("cpu.traverse_lists", now - took, now);
+            }
+            m.end();
+        }));
+        let found = summary.findings.first();
+        let found = found.unwrap_or_else(|| panic!("{order:?}: {}", summary.verdict));
+        assert_eq!(found.cause, CauseKind::Skin, "{order:?}");
+        let beyond = 6.0 * (1.0 - 1.0 / 27.0);
+        assert!((found.ms_per_step - beyond).abs() < 0.01, "{found:?}");
+        assert!(
+            found.what.contains("reach 3 where the cut-off is 1"),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_gpu_that_failed_is_named_whatever_it_costs() {
+    let lost = [
+        ("lost", Value::Bool(true)),
+        ("error", Value::Text("Xid 79".into())),
+    ];
+    // As slow as before, faster, and in the last step, after which nothing is known.
+    for (failed, after, ms) in [(20, 2100, 0.1), (20, 1000, 0.0), (39, 2000, 0.0)] {
+        let summary = summary_of(run(|m, step| {
+            if step == failed {
+                m.note(GPU_FAILED, &lost);
+            }
+            m.begin();
+            if step < failed {
+                m.kernel_waited(2000);
+            } else {
+                m.stage("cpu.traverse", after);
+            }
+            m.end();
+        }));
+        let cost = cost_of(&summary, CauseKind::GpuLost);
+        let cost = cost.unwrap_or_else(|| panic!("{after}: {:?}", summary.findings));
+        assert!((cost - ms).abs() < 0.01, "{cost} for {ms}");
+        let told = [&[summary.verdict][..], &summary.advice]
+            .concat()
+            .join("\n");
+        assert!(told.contains("the GPU failed (Xid 79)"), "{told}");
+    }
+}
+
+#[test]
+fn a_gpu_that_a_policy_lost_is_named_and_one_that_is_tried_again_is_not() {
+    let with = |reason: &'static str, note_lost: bool| {
+        summary_of(run(|m, step| {
+            m.begin();
+            if step < 20 {
+                m.split((5000, 20), (5000, 80));
+            } else {
+                m.split((5500, 100), (0, 0));
+            }
+            if step == 19 {
+                m.note(GPU_FAILED, &[("lost", Value::Bool(note_lost))]);
+                m.retune(true, reason);
+            }
+            m.end();
+        }))
+    };
+    let decided: &'static str = format!("{GPU_LOST}: everything goes to the CPU backend").leak();
+    assert!(cost_of(&with(decided, false), CauseKind::GpuLost).is_some());
+    let again = with("the GPU ran out of memory", false);
+    assert_eq!(cost_of(&again, CauseKind::GpuLost), None);
+}
+
+#[test]
+fn a_policy_is_known_by_its_whole_name() {
+    let with = |policy: &'static str| {
+        summary_of(run(move |m, _| {
+            m.policy = policy;
+            m.begin().split((9000, 100), (0, 0));
+            m.retune(false, "as it is").end();
+        }))
+    };
+    assert!(cost_of(&with("fixed:inf"), CauseKind::IdleBackend).is_some());
+    assert_eq!(cost_of(&with("fixedpoint"), CauseKind::IdleBackend), None);
+}
+
+#[test]
+fn names_in_markdown_stand_for_themselves() {
+    let made = run(|m, _| {
+        m.begin().kernel_waited(2000).copy(9000, "to_host").end();
+    });
+    let mut summary = summary_of(made);
+    summary.verdict = "the kernel pair_sum<A|B>*2 in `a_b|c` and one ` too".into();
+    summary.machine.processor = "a_processor <x> *".into();
+    let gpu = summary.backends.remove("gpu").unwrap();
+    summary.backends.insert("my_gpu|1".into(), gpu);
+    let copies = &mut summary.findings[0];
+    copies.what = "`a_b|c` waits for pair_sum<A|B>".into();
+    let stage = summary.stages["sph.step"].clone();
+    summary.stages.insert("pair_sum<A|B>`".into(), stage);
+    let text = Markdown(&summary).to_string();
+    for line in [
+        r"**The kernel pair\_sum\<A|B>\*2 in `a_b|c` and one \` too.**",
+        r"`made 1.0` on a\_processor \<x> \* (4 threads)",
+        r"| my\_gpu\|1 | ",
+        r"| `a_b\|c` waits for pair\_sum\<A\|B> | ",
+        r"| `pair_sum<A\|B>'` | 40 |",
     ] {
         assert!(
             text.lines().any(|found| found.starts_with(line)),

@@ -10,6 +10,10 @@
 //! and then the whole job on the CPU backend. A try that works does not shorten the next rest: a
 //! GPU whose memory another program takes again and again fails again.
 
+/// The warning after a fault, with the fields `error` and `lost`. Traces are searched for it: a
+/// test compares it with `nearfield_trace`, which a build without that crate cannot take it from.
+pub(super) const GPU_FAILED: &str = "the CPU backend takes over from the GPU";
+
 /// Jobs that the GPU stays away from after its first fault…
 const FIRST_REST: u32 = 8;
 /// …and after many.
@@ -118,6 +122,16 @@ mod tests {
         faults.so_far = u32::MAX;
         faults.note("once more".to_owned(), false);
         assert_eq!(rest(&mut faults), MAX_REST);
+    }
+
+    #[test]
+    fn traces_know_the_warning_the_reason_and_the_policies_by_their_texts() {
+        use nearfield_balance::{LOST_REASON, Policy};
+        use nearfield_trace::model;
+        assert_eq!(GPU_FAILED, model::GPU_FAILED);
+        assert_eq!(LOST_REASON, model::GPU_LOST);
+        assert_eq!(Policy::Model.name(), model::POLICY_MODEL);
+        assert_eq!(Policy::Fixed { theta: 1.0 }.name(), model::POLICY_FIXED);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 use super::{
     buffers::{Queries, RowBuffers},
-    faults::FaultRecord,
+    faults::{FaultRecord, GPU_FAILED},
     fields::StagedFields,
     times::Times,
 };
@@ -153,7 +153,7 @@ impl GpuState {
     pub(super) fn step_aside(&mut self, error: &gpu::Error) {
         // After the fault of a kernel every call fails.
         let lost = self.backend.wait().is_err();
-        tracing::warn!(%error, lost, "the CPU backend takes over from the GPU");
+        tracing::warn!(%error, lost, "{GPU_FAILED}");
         self.faults.note(error.to_string(), lost);
         self.lattice = None;
         for set in &mut self.sets {

@@ -3,7 +3,7 @@
 //! It holds nothing between sums but memory, so it needs none of an engine's sets, and a sum that
 //! fails is done by the CPU backend as a whole.
 
-use super::faults::FaultRecord;
+use super::faults::{FaultRecord, GPU_FAILED};
 use crate::{
     Error, ErrorKind,
     all_pairs::Real,
@@ -96,7 +96,7 @@ impl PairSums {
         done.map_err(|error| {
             // After the fault of a kernel every call fails.
             let lost = self.backend.wait().is_err();
-            tracing::warn!(%error, lost, "the CPU backend takes over from the GPU");
+            tracing::warn!(%error, lost, "{GPU_FAILED}");
             self.faults.note(error.to_string(), lost);
             *self.scratch = AllPairsScratch::default();
             Fault::Failed(error.to_string()).into()

@@ -4,7 +4,7 @@
 //! as a whole. Only the device looks at what the systems hold. It names the first one that it
 //! cannot search; the host's checks then say why.
 
-use super::faults::FaultRecord;
+use super::faults::{FaultRecord, GPU_FAILED};
 use crate::{
     Error, ErrorKind, ListKind,
     backend::{DeviceError, Fault},
@@ -164,7 +164,7 @@ impl GpuSystems {
     fn fault(&mut self, error: gpu::Error) -> DeviceError {
         // After the fault of a kernel every call fails.
         let lost = self.backend.wait().is_err();
-        tracing::warn!(%error, lost, "the CPU backend takes over from the GPU");
+        tracing::warn!(%error, lost, "{GPU_FAILED}");
         self.faults.note(error.to_string(), lost);
         *self.pairs = DevicePairs::default();
         Fault::Failed(error.to_string()).into()

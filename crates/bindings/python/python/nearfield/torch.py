@@ -203,6 +203,14 @@ def _arguments(positions, radius, quantities, letters, **options):
             of = torch.as_tensor(of, dtype=types.get(name), device=device)
         tensors[name] = of
     cell = tensors["cell"]
+    if cell is not None and cell.dim() == 1 and cell.shape[0] == 3:
+        # Three lengths.
+        cell = tensors["cell"] = torch.diag(cell)
+    if cell is not None and (cell.dim() not in (2, 3) or cell.shape[-2:] != (3, 3)):
+        raise ValueError(
+            f"cell must be of shape (3, 3) or (systems, 3, 3), or three lengths, not "
+            f"{tuple(cell.shape)}"
+        )
     if cell is not None and cell.device != positions.device:
         raise ValueError(f"cell is on {cell.device}, but positions are on {positions.device}")
     detached = [None if of is None else of.detach() for of in tensors.values()]
@@ -228,10 +236,16 @@ def _displacements(positions, sources, cell, batch_ptr, batch_idx, i, j, S):
     if cell is None:
         return D
     cells = cell.to(positions.dtype)
-    if cell.dim() == 3 and batch_idx is not None:
-        cells = cells.index_select(0, batch_idx.to(i.device).index_select(0, i))
-    elif cell.dim() == 3:
-        cells = cells.index_select(0, torch.searchsorted(batch_ptr.to(i), i, right=True) - 1)
+    # An open axis may have any vector, and 0 * NaN is NaN.
+    cells = torch.where(torch.isfinite(cells), cells, 0)
+    if cell.dim() == 3:
+        if batch_idx is not None:
+            systems = torch.as_tensor(batch_idx, device=i.device).index_select(0, i)
+        else:
+            ends = torch.as_tensor(batch_ptr, dtype=i.dtype, device=i.device)
+            systems = torch.searchsorted(ends, i, right=True) - 1
+        # One cell may be that of all systems. No branch: an exported program takes any number.
+        cells = cells.index_select(0, systems.clamp(max=cells.shape[0] - 1))
     # Not by a matrix product: it may round to TF32 on a GPU, which shifts images by a thousandth.
     # Sums over an axis of three are slower than adding columns, here and in lengths.
     x, y, z = S.to(positions.dtype).unsqueeze(2).unbind(1)

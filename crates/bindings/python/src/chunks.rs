@@ -21,9 +21,15 @@ pub(crate) struct PyListChunks {
     engine: Arc<Shared>,
     /// The changes that the engine had seen when chunks were begun.
     changes: u64,
-    /// None after the last chunk, and after an error.
-    chunks: Mutex<Option<PausedChunks>>,
+    progress: Mutex<Progress>,
     pairs: u64,
+}
+
+struct Progress {
+    /// None after the last chunk, and after an error.
+    rest: Option<PausedChunks>,
+    /// An iterator that ended after an error would look complete.
+    has_failed: bool,
 }
 
 /// A chunk: the numbers of its points, and their lists.
@@ -45,10 +51,16 @@ impl PyListChunks {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Chunk<'py>>> {
         const BUSY: &str = "the chunks are in use by another thread";
         let next = || -> PyResult<_> {
-            let mut chunks = (self.chunks.try_lock()).map_err(|held| refusal(&held, BUSY))?;
-            let Some(paused) = chunks.take() else {
+            let mut progress = (self.progress.try_lock()).map_err(|held| refusal(&held, BUSY))?;
+            if progress.has_failed {
+                return Err(PyRuntimeError::new_err(
+                    "an error ended these chunks before the last: call chunks() again",
+                ));
+            }
+            let Some(paused) = progress.rest.take() else {
                 return Ok(None);
             };
+            progress.has_failed = true;
             let engine = &self.engine;
             if engine.changes() != self.changes {
                 return Err(PyRuntimeError::new_err(
@@ -66,9 +78,8 @@ impl PyListChunks {
                 })
             })?;
             let (copied, paused) = found;
-            if copied.is_some() {
-                *chunks = Some(paused);
-            }
+            progress.has_failed = false;
+            progress.rest = copied.is_some().then_some(paused);
             Ok(copied)
         };
         let found = guarded(next)?;
@@ -102,7 +113,10 @@ impl PyListChunks {
         Ok(Self {
             engine,
             changes,
-            chunks: Mutex::new(Some(chunks)),
+            progress: Mutex::new(Progress {
+                rest: Some(chunks),
+                has_failed: false,
+            }),
             pairs,
         })
     }

@@ -116,6 +116,9 @@ def test_lists_of_large_coordinates_have_all_pairs():
     vesin = NeighborList(cutoff=4e19, full_list=True)
     assert len(vesin.compute(x, np.eye(3), False, "i")[0]) == pairs > 0
     assert len(neighbour_list("i", positions=x, cutoff=4e19)) == pairs
+    x[3, 1] = np.nan
+    with pytest.raises(ValueError, match="point 3 is not finite"):
+        vesin.compute(x, np.eye(3), False)
 
 
 def test_matscipy_lists_are_those_of_matscipy():

@@ -251,6 +251,11 @@ def test_cells_are_those_that_the_search_takes(device):
         found = nearfield.torch.edges(positions, 0.6, sorted=True, **given)
         agree(found, numpy_edges(positions, 0.6, sorted=True, **given))
         assert len(found[0]) > 0 and found[4].isfinite().all()
+    listed = nearfield.torch.edges(positions, 0.6, cell=cell[None], pbc=True, batch_ptr=[0, 4, 9])
+    assert len(listed[0]) == len(found[0])
+    assert nearfield.torch.Padded is nearfield.Padded
+    with pytest.raises(ValueError, match="fill is a whole number"):
+        nearfield.torch.padded(positions, 0.6, 4, fill=0.5)
     with pytest.raises(ValueError, match=r"cell must be of shape .* not \(2, 2\)"):
         nearfield.torch.edges(positions, 0.6, cell=cell[:2, :2], pbc=True)
 

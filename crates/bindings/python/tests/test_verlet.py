@@ -111,3 +111,6 @@ def test_chunks_have_every_list_once_and_stay_within_their_memory():
     engine.update(0, points)
     with pytest.raises(RuntimeError, match="changed"):
         next(chunks)
+    # Not like after the last chunk.
+    with pytest.raises(RuntimeError, match="an error ended these chunks"):
+        next(chunks)

@@ -14,12 +14,12 @@ They can therefore be differentiated by positions and cells as often as needed, 
 data; ``padded`` has fixed shapes.
 """
 
-from collections import namedtuple
 from typing import Any, Optional, Sequence, Tuple, Union
 
 import torch
 
 import nearfield
+from nearfield._edges import Padded, whole
 
 __all__ = ["Padded", "edges", "padded"]
 
@@ -99,17 +99,6 @@ def edges(
     return tuple(found[letter] for letter in quantities)
 
 
-Padded = namedtuple("Padded", "indices counts largest images distances displacements")
-Padded.__doc__ = """Neighbours in tensors of fixed shapes, as padded() returns them.
-
-indices: row i has the neighbours of point i, then the padding, int64 of shape (n, max_neighbors).
-counts: how many of a row are neighbours, int64 of shape (n,). largest: the number of neighbours
-that a point has at most, an int64 without axes; where it is more than max_neighbors, rows lack those
-beyond. images, distances, displacements: S of shape (n, max_neighbors, 3), d of shape
-(n, max_neighbors) and D of shape (n, max_neighbors, 3), 0 in the padding; None unless asked for.
-"""
-
-
 def padded(
     positions: torch.Tensor,
     radius: Union[float, torch.Tensor],
@@ -159,7 +148,7 @@ def padded(
     if "d" in quantities:
         d = _lengths(D)
     if fill is not None:
-        indices = torch.where(there, indices, fill)
+        indices = torch.where(there, indices, whole("fill", fill))
     wanted = lambda letter, of: of if letter in quantities else None
     return Padded(indices, counts, largest, wanted("S", S), d, wanted("D", D))
 

@@ -79,6 +79,10 @@ class Pairs:
         if not (limit > 0 or closed and limit == 0):
             self._arrays = no_pairs(letters)
             return
+        for what, of in (("point", points), ("other point", other)):
+            if of is not None and not np.isfinite(of).all():
+                place = np.isfinite(of).all(axis=1).argmin()
+                raise ValueError(f"{what} {place} is not finite: its coordinates are {of[place]}")
         reach = max(map(_extent, (points, self._other)))
         slack = _SLACK * (limit + reach)
         where = dict(other=other, cell=cell, pbc=pbc, **how)

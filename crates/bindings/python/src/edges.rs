@@ -33,7 +33,8 @@ use pyo3::{
 /// points: arrays of NumPy, CuPy, PyTorch or JAX, on the host or on a GPU, of shape (n, 3), or
 /// (n, 2) in NumPy, of float32 or float64; results are arrays of the same library on the same
 /// device; the first call on a GPU starts an engine there, which is kept for calls with the same
-/// settings. Lists of numbers give NumPy arrays. radius, cell, pbc, box, half, strict, radii, rule,
+/// settings, up to four of them, until free_memory(). Lists of numbers give NumPy arrays.
+/// radius, cell, pbc, box, half, strict, radii, rule,
 /// types, cutoffs, exclusions, molecules, targets, k, threads: as for neighbors(). device: where
 /// arrays of the host are searched, "cpu" unless given, "gpu" or "gpu:1"; arrays of a GPU are
 /// searched there. sorted: pairs in the order of (i, j, S); otherwise in the order of i.

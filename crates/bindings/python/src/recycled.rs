@@ -90,13 +90,14 @@ pub(crate) fn columns<T: Element + 'static, I: Element + 'static>(
 /// Values as an array.
 pub(crate) fn array<T: Element + Copy + 'static>(
     py: Python<'_>,
-    values: Vec<T>,
+    mut values: Vec<T>,
 ) -> PyResult<Bound<'_, PyAny>> {
-    let (begin, len) = (values.as_ptr(), values.len());
+    let (begin, len) = (values.as_mut_ptr(), values.len());
     match lent(py, values)? {
         Ok(lent) => {
-            // SAFETY: the vector stays where and as it is until the object that has it is dropped,
-            // and the array refers to that.
+            // SAFETY: the vector stays where it is until the object that has it is dropped, and the
+            // array refers to that object. Programs may write through the array, whose pointer is
+            // therefore that of an exclusive borrow; nothing else looks at the values before.
             let array = unsafe {
                 let view = ArrayView1::from_shape_ptr(len, begin);
                 PyArray1::borrow_from_array(&view, lent.into_any())
@@ -110,9 +111,9 @@ pub(crate) fn array<T: Element + Copy + 'static>(
 /// Rows of three numbers as an array.
 pub(crate) fn rows<T: Element + Copy + 'static>(
     py: Python<'_>,
-    values: Vec<[T; 3]>,
+    mut values: Vec<[T; 3]>,
 ) -> PyResult<Bound<'_, PyAny>> {
-    let (begin, len) = (values.as_ptr().cast::<T>(), values.len());
+    let (begin, len) = (values.as_mut_ptr().cast::<T>(), values.len());
     match lent(py, values)? {
         Ok(lent) => {
             // SAFETY: as for one axis; rows lie one behind the other.

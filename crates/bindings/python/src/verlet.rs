@@ -27,8 +27,9 @@ use std::sync::RwLock;
 /// ...     i, j, D = lists.pair_geometry("ijD")
 ///
 /// Results are those of an Engine of this radius at the points of the last update(), whatever the
-/// skin; it decides only how often lists are built: a fifth of the radius is a good start, and
-/// `builds` tells. Coordinates may be wrapped into the box at any time. A cell that changes needs
+/// skin; it decides only how often lists are built, which `builds` tells, and how long they are:
+/// the best width depends on how far points move in a step. Coordinates may be wrapped into the box
+/// at any time. A cell that changes needs
 /// new lists.
 ///
 /// radius, skin: in the unit of the coordinates. The other settings are those of Engine. Errors and

@@ -106,6 +106,21 @@ def test_ties_on_a_lattice_are_decided_as_ase_decides_them():
             assert found[0] == found[1]
 
 
+def test_lists_of_large_coordinates_have_all_pairs():
+    from nearfield.compat.matscipy import neighbour_list
+    from nearfield.compat.vesin import NeighborList
+
+    x = np.random.default_rng(9).random((20, 3)) * 1e20
+    apart = np.linalg.norm(x[:, None] - x, axis=2) + np.diag([np.inf] * 20)
+    pairs = (apart < 4e19).sum()
+    vesin = NeighborList(cutoff=4e19, full_list=True)
+    assert len(vesin.compute(x, np.eye(3), False, "i")[0]) == pairs > 0
+    assert len(neighbour_list("i", positions=x, cutoff=4e19)) == pairs
+    x[3, 1] = np.nan
+    with pytest.raises(ValueError, match="point 3 is not finite"):
+        vesin.compute(x, np.eye(3), False)
+
+
 def test_matscipy_lists_are_those_of_matscipy():
     theirs = pytest.importorskip("matscipy.neighbours")
     from nearfield.compat.matscipy import neighbour_list
@@ -230,6 +245,68 @@ def test_trees_find_what_those_of_scipy_find(m, boxsize, p):
             np.testing.assert_array_equal(found[1], expected[1])
 
 
+@pytest.mark.parametrize("scale", [1e-100, 1e-30, 1e20, 1e100])
+def test_trees_take_coordinates_of_any_size(scale):
+    from nearfield.compat.scipy import KDTree
+
+    points = np.random.default_rng(10).random((60, 3))
+    near, (d, j) = KDTree(points).query_ball_point(points, 0.4), KDTree(points).query(points, 4)
+    scaled = KDTree(points * scale)
+    assert scaled.query_ball_point(points * scale, 0.4 * scale).tolist() == near.tolist()
+    found = scaled.query(points * scale, 4)
+    np.testing.assert_allclose(found[0], d * scale)
+    np.testing.assert_array_equal(found[1], j)
+    assert scaled.query([1e5 * scale, 0, 0])[1] == points[:, 0].argmax()
+
+
+def test_trees_take_radii_and_bounds_as_scipy_does():
+    theirs = pytest.importorskip("scipy.spatial")
+    from nearfield.compat.scipy import KDTree
+
+    points = np.random.default_rng(11).random((50, 3))
+    A, B = theirs.KDTree(points), KDTree(points)
+    for p in (1, 2, 3, 4, np.inf):
+        for r in ([np.nan, 0.3, 0.3], [-0.3, 0.3, 0.2], [-0.3, np.nan, 0.1], [np.nan] * 3):
+            expected, found = (
+                of.query_ball_point(points[:3], r, p, return_length=True) for of in (A, B)
+            )
+            assert expected.tolist() == found.tolist()
+        for r in ([0.1, np.nan], np.nan, -0.3):
+            counts = [of.count_neighbors(of, r, p) for of in (A, B)]
+            np.testing.assert_array_equal(*counts)
+        for bound in (-0.3, np.nan, 0):
+            expected, found = (of.query(points[:5], 3, 0, p, bound) for of in (A, B))
+            np.testing.assert_allclose(found[0], expected[0])
+            np.testing.assert_array_equal(found[1], expected[1])
+        assert A.query_pairs(-0.3, p) == B.query_pairs(-0.3, p)
+
+
+def test_the_nearest_are_found_without_all_pairs_of_a_cluster(monkeypatch):
+    from nearfield.compat import _common
+    from nearfield.compat.scipy import KDTree
+
+    search, pairs = _common.search, []
+
+    def counted(*given, **how):
+        found = search(*given, **how)
+        pairs.append(len(found[0]))
+        return found
+
+    monkeypatch.setattr(_common, "search", counted)
+    random = np.random.default_rng(12)
+    points = random.random((2000, 3))
+    points[-1] = 1e6
+    d, j = KDTree(points).query(points, 4)
+    apart = np.linalg.norm(points[:, None] - points[:40], axis=2)
+    np.testing.assert_allclose(d[:40], np.sort(apart, axis=0)[:4].T)
+    assert sum(pairs) < 100 * len(points)
+    # Distances whose squares are 0, and points that coincide.
+    tree = KDTree([[0, 0, 0], [1e-110] * 3])
+    assert tree.query([1, 0, 0], 2)[1].tolist() == [0, 1]
+    tree = KDTree(np.repeat(points[:50], 10, axis=0))
+    assert not tree.query(points[:50], 4)[0].any() and len(pairs) < 60
+
+
 def test_trees_need_no_scipy_and_refuse_what_scipy_refuses():
     from nearfield.compat.scipy import KDTree
 
@@ -238,11 +315,15 @@ def test_trees_need_no_scipy_and_refuse_what_scipy_refuses():
     assert tree.query_ball_point([0, 0], 1) == [0, 1]
     assert tree.query_pairs(1.0) == {(0, 1)}
     assert tree.query([0.2, 0]) == (0.2, 0)
+    assert tree.query([0.2, 0], k=2.0)[1].tolist() == [0, 1]
+    boxed = KDTree([[0, 0], [1, 0], [3, 0]], boxsize=5)
+    assert boxed.query([5e12 + 1, 0]) == (0, 1)
     assert KDTree(np.empty((0, 2))).query([0, 0]) == (np.inf, 0)
     assert pickle.loads(pickle.dumps(tree)).query_pairs(2.0) == {(0, 1), (1, 2)}
     for error, match, call in [
         (ValueError, "finite", lambda: KDTree([[np.nan, 0]])),
-        (ValueError, "2 dimensions", lambda: KDTree([0, 1])),
+        (ValueError, r"shape \(n, m\)", lambda: KDTree([0, 1])),
+        (ValueError, "number of workers 0", lambda: tree.query([0, 0], workers=0)),
         (TypeError, "complex", lambda: KDTree([[1j, 0]])),
         (ValueError, "greater than the size", lambda: KDTree([[2, 0]], boxsize=1)),
         (ValueError, "Negative", lambda: KDTree([[-1, 0]], boxsize=1)),
@@ -290,6 +371,22 @@ def test_freud_queries_are_those_of_freud(kind):
                 np.testing.assert_array_equal(results[0][0], results[1][0])
                 for expected, found in zip(results[0][1:], results[1][1:]):
                     np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_freud_finds_the_nearest_in_a_cluster():
+    freud = pytest.importorskip("freud")
+    from nearfield.compat import freud as ours
+
+    points = np.random.default_rng(13).normal(size=(500, 3)).astype("f4")
+    points[0] = 2000
+    box = freud.box.Box.cube(5000)
+    apart = np.linalg.norm(points[:, None].astype(float) - points, axis=2)
+    for own in (False, True):
+        given = dict(num_neighbors=4, exclude_ii=own)
+        found = ours.AABBQuery(box, points).query(points, given).toNeighborList(True)
+        expected = np.sort(apart, axis=1)[1:, own : 4 + own]
+        distances = found.distances.reshape(500, 4)[1:]
+        np.testing.assert_allclose(np.sort(distances), expected, rtol=1e-4, atol=1e-6)
 
 
 def test_mdanalysis_pairs_are_those_of_mdanalysis():
@@ -355,6 +452,13 @@ def test_torch_cluster_graphs():
     near = (wrapped - wrapped.round()).norm(dim=2) < 0.4
     assert torch.equal(whole.flip(0), near.fill_diagonal_(False).nonzero().T)
     assert radius(x[:0], y, 0.4).shape == (2, 0)
+    tiny = (x * 1e-17).float()
+    near = torch.cdist(tiny.double(), tiny.double()) < 2e-18
+    found = radius_graph(tiny, 2e-18, max_num_neighbors=90)
+    assert torch.equal(found.flip(0), near.fill_diagonal_(False).nonzero().T)
+    assert radius_graph(x, float("inf"), max_num_neighbors=90).shape == (2, 90 * 89)
+    with pytest.raises((ValueError, RuntimeError), match="times as large as the radius"):
+        radius_graph(x.float(), 1e-43)
     with pytest.raises(AssertionError):
         radius_graph(x, 0.4, flow="sideways")
     with pytest.raises((ValueError, RuntimeError), match="coordinates"):

@@ -215,6 +215,11 @@ def test_systems_are_given_by_the_system_of_every_point():
             nearfield.edges(points, radius, **given)
     with pytest.raises(TypeError, match="whole numbers"):
         nearfield.edges(points, radius, batch_idx=idx * 0.5)
+    for largest in (2**40, 2**64 - 1):
+        with pytest.raises(ValueError, match=f"goes to {largest}"):
+            far = np.array([0, 0, largest], np.uint64)
+            nearfield.edges(points[:3], radius, batch_idx=far)
+    assert len(nearfield.edges(points[:0], radius, "i", batch_idx=[])[0]) == 0
 
 
 def test_pairs_are_written_into_arrays_of_the_caller():
@@ -234,6 +239,42 @@ def test_pairs_are_written_into_arrays_of_the_caller():
         nearfield.edges(points, radius, "jD", out=out[:1])
     with pytest.raises(ValueError, match="must be int64"):
         nearfield.edges(points, radius, "jD", out=(out[0].astype(np.int32), out[1]))
+    with pytest.raises(ValueError, match="for j is that of another"):
+        nearfield.edges(points, radius, "ij", out=(out[0], out[0]))
+    with pytest.raises(TypeError, match="j needs an array"):
+        nearfield.edges(points, radius, "jD", out=([], out[1]))
+    before = out[0].copy()
+    out[1].flags.writeable = False
+    with pytest.raises(ValueError, match="array for D is read-only"):
+        nearfield.edges(points, radius, "jD", out=out)
+    np.testing.assert_array_equal(out[0], before)
+
+
+def test_points_without_a_library_are_arrays():
+    points = cloud(20)[0]
+    expected = nearfield.edges(points, 1.0, "ij", self_pairs=True)
+    for given in (tuple(map(tuple, points)), points.tolist(), OnlyAnArray(points)):
+        for how in (dict(self_pairs=True), dict(self_pairs=True, batch_idx=[0] * 20)):
+            found = nearfield.edges(given, 1.0, "ij", **how)
+            np.testing.assert_array_equal(found, expected)
+    for wrong in (None, 5, "abc"):
+        with pytest.raises(TypeError, match="points must be"):
+            nearfield.edges(wrong, 1.0, "ij", self_pairs=True)
+    few = nearfield.edges(points, 1.0, "ij", self_pairs=True, targets=[0, 2])
+    for targets in ((0, 2), np.array([2, 0])):
+        found = nearfield.edges(points, 1.0, "ij", self_pairs=True, targets=targets)
+        np.testing.assert_array_equal(found, few)
+    assert len(nearfield.edges(points, 1.0, "i", self_pairs=True, targets=())[0]) == 0
+    with pytest.raises(ValueError, match="asked for twice"):
+        nearfield.edges(points, 1.0, "ii", self_pairs=True)
+
+
+class OnlyAnArray:
+    def __init__(self, points):
+        self.points = points
+
+    def __array__(self, *_, **__):
+        return self.points
 
 
 def test_rows_of_a_fixed_length_hold_the_first_neighbors():
@@ -259,6 +300,11 @@ def test_rows_of_a_fixed_length_hold_the_first_neighbors():
     assert (nearest.distances[:, 0] <= nearest.distances[:, 1])[nearest.counts == 2].all()
     assert (nearfield.padded(points, 1e-3, 3, fill=-1).indices == -1).all()
     assert nearfield.padded(points[:0], 1.0, 3).indices.shape == (0, 3)
+    same = nearfield.padded(points, radius, np.int64(2), fill=np.int8(-1))
+    assert same.indices.shape == (200, 2)
+    for wrong in (dict(max_neighbors=True), dict(fill=0.5), dict(fill=-1, index="uint32")):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            nearfield.padded(points, radius, **{"max_neighbors": 2, **wrong})
     with pytest.raises(ValueError, match="max_neighbors"):
         nearfield.padded(points, radius, -1)
     with pytest.raises(ValueError, match="quantities"):
@@ -497,3 +543,47 @@ def test_arrays_on_a_gpu_of_no_known_library_are_named():
 
     with pytest.raises(TypeError, match="Foreign on a GPU: give arrays of CuPy"):
         nearfield.edges(Foreign(), 1.0)
+
+
+def test_engines_of_a_gpu_can_be_freed(fake_gpu):
+    points, cell, radius = cloud(90)
+    for index in ("int32", "int64"):
+        for half in (False, True):
+            for dtype in (np.float32, np.float64):
+                given = ALL_KEYWORDS | dict(half=half, index=index)
+                _edges.edges(points.astype(dtype), radius, "ij", **given)
+    assert len(_edges._kept.idle) == _edges._kept.MAX
+    nearfield.free_memory()
+    assert not _edges._kept.idle
+
+
+def test_a_stream_of_cupy_is_that_of_the_gpu():
+    class Cuda:
+        current = 0
+
+        class Device:
+            def __init__(self, gpu):
+                self.gpu = gpu
+
+            def __enter__(self):
+                self.before, Cuda.current = Cuda.current, self.gpu
+
+            def __exit__(self, *_):
+                Cuda.current = self.before
+
+        @staticmethod
+        def get_current_stream():
+            return f"stream of {Cuda.current}"
+
+    cupy = object.__new__(_libraries.CuPy)
+    cupy.module = type("cupy", (), {"cuda": Cuda})
+    assert cupy.stream_of(3) == "stream of 3" and Cuda.current == 0
+
+
+def test_an_edge_list_keeps_its_quantities_and_refuses_what_it_does_not_know():
+    points, _, radius = cloud()
+    for skin in (0.0, 0.3):
+        near = nearfield.EdgeList(radius, skin, quantities=iter("ij"))
+        assert [len(near.compute(points)) for _ in range(2)] == [2, 2]
+    with pytest.raises(TypeError, match="unexpected keyword 'stict'"):
+        nearfield.EdgeList(radius, stict=True)

@@ -151,3 +151,19 @@ def test_what_cannot_be_searched_is_named():
     positions[4, 1] = np.nan
     with pytest.raises(Exception, match="point 4 has y"):
         jax.block_until_ready(jax.jit(lambda of: nearfield.jax.edges(of, 0.4, 1))(positions))
+
+
+def test_cells_are_those_that_the_search_takes():
+    positions, cell = crystal(9)
+    for given in [
+        dict(cell=np.diag([1, 1, np.nan]), pbc=(True, True, False)),
+        dict(cell=np.array([1.0, 1.1, 1.2]), pbc=True),
+        dict(cell=cell[None], pbc=True, batch_ptr=np.array([0, 4, 9])),
+    ]:
+        expected = nearfield.edges(positions, 0.6, sorted=True, **given)
+        found, pairs = nearfield.jax.edges(jnp.array(positions), 0.6, 900, sorted=True, **given)
+        assert int(pairs) > 0
+        expected = *(of.astype(np.int32) for of in expected[:2]), *expected[2:]
+        agree(found, pairs, expected, 9)
+    with pytest.raises(ValueError, match=r"cell must be of shape .* not \(2, 2\)"):
+        nearfield.jax.edges(jnp.array(positions), 0.6, 9, cell=cell[:2, :2], pbc=True)

@@ -63,7 +63,7 @@ def first_paragraph(text):
 
 def test_the_stub_has_every_name():
     assert set(FUNCTIONS) | set(CLASSES) == public(_nearfield)
-    written_in_python = {"EdgeList", "Padded", "padded"}
+    written_in_python = {"EdgeList", "Padded", "free_memory", "padded"}
     compiled = set(FUNCTIONS) | set(CLASSES) | {"__version__"}
     assert compiled | written_in_python == set(nearfield.__all__)
     assert all(getattr(nearfield, name).__doc__ for name in written_in_python)

@@ -239,6 +239,27 @@ def test_an_exported_module_finds_the_pairs_of_other_points(device):
     torch.testing.assert_close(exported.module()(*others), Coordination()(*others))
 
 
+def test_cells_are_those_that_the_search_takes(device):
+    positions, cell = crystal(9, device=device)
+    open_axis = torch.diag(torch.tensor([1, 1, torch.nan], dtype=REAL, device=device))
+    batch = dict(batch_ptr=torch.tensor([0, 4, 9], device=device))
+    for given in [
+        dict(cell=open_axis, pbc=(True, True, False)),
+        dict(cell=[1.0, 1.1, 1.2], pbc=True),
+        dict(cell=cell[None], pbc=True, **batch),
+    ]:
+        found = nearfield.torch.edges(positions, 0.6, sorted=True, **given)
+        agree(found, numpy_edges(positions, 0.6, sorted=True, **given))
+        assert len(found[0]) > 0 and found[4].isfinite().all()
+    listed = nearfield.torch.edges(positions, 0.6, cell=cell[None], pbc=True, batch_ptr=[0, 4, 9])
+    assert len(listed[0]) == len(found[0])
+    assert nearfield.torch.Padded is nearfield.Padded
+    with pytest.raises(ValueError, match="fill is a whole number"):
+        nearfield.torch.padded(positions, 0.6, 4, fill=0.5)
+    with pytest.raises(ValueError, match=r"cell must be of shape .* not \(2, 2\)"):
+        nearfield.torch.edges(positions, 0.6, cell=cell[:2, :2], pbc=True)
+
+
 def test_no_points_and_no_pairs(device):
     for points in 0, 1:
         positions = torch.zeros(points, 3, device=device, requires_grad=True)

@@ -35,7 +35,7 @@ from ._nearfield import (
     edges,
     neighbors,
 )
-from ._edges import EdgeList, Padded, padded
+from ._edges import EdgeList, Padded, free_memory, padded
 
 __all__ = [
     "DeviceArray",
@@ -51,6 +51,7 @@ __all__ = [
     "SystemSearch",
     "VerletLists",
     "edges",
+    "free_memory",
     "neighbors",
     "padded",
     "__version__",

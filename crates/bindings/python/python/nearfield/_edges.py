@@ -6,6 +6,8 @@ host goes back to the extension as NumPy arrays. What is on a GPU goes to a Devi
 DeviceEngine, which are kept between calls, and stays there.
 """
 
+import inspect
+import operator
 from collections import namedtuple
 from itertools import islice
 
@@ -22,6 +24,8 @@ LETTERS = {
     "distances": "d",
     "displacements": "D",
 }
+# Systems that batch_idx may number.
+MAX_SYSTEMS = 2**31
 # Points of a system that a DeviceSystemSearch takes.
 MAX_SYSTEM = 32768
 
@@ -30,9 +34,14 @@ def edges(points, radius, quantities=None, *, out=None, self_pairs=False, index=
     """As nearfield.edges, whose keywords come all."""
     library = library_of(points)
     gpu = library.gpu(points)
+    if type(library) is NumPy:
+        points = _array(points)
     # An endless sequence is refused later, for its letters.
     wanted = islice("ijSdD" if quantities is None else quantities, 16)
     wanted = [LETTERS.get(word, word) for word in wanted]
+    for place, letter in enumerate(wanted):
+        if letter in wanted[:place]:
+            raise ValueError(f"quantity {letter!r} is asked for twice")
     needed = dict.fromkeys(letter for letter in wanted if letter != "P")
     if "P" in wanted or self_pairs:
         needed.update(i=None, j=None)
@@ -51,10 +60,7 @@ def edges(points, radius, quantities=None, *, out=None, self_pairs=False, index=
     if gpu is None:
         kinds, like = NumPy(), np.empty(0)
         given = {name: on_host(value) for name, value in given.items()}
-        host = on_host(points)
-        if not isinstance(host, (np.ndarray, list)):
-            host = np.asarray(host) if hasattr(host, "__array__") else np.from_dlpack(host)
-        found = _nearfield.edges(host, on_host(radius), list(needed), index=index, **given)
+        found = _nearfield.edges(on_host(points), on_host(radius), list(needed), index=index, **given)
     else:
         kinds, like = library, points
         found = _on_gpu(library, gpu, points, radius, list(needed), index, **given)
@@ -69,11 +75,26 @@ def edges(points, radius, quantities=None, *, out=None, self_pairs=False, index=
     return tuple(result) if out is None else _written(library, wanted, result, out)
 
 
+def _array(points):
+    """Points that are of no other library, as an array of NumPy."""
+    if isinstance(points, np.ndarray):
+        return points
+    if not hasattr(points, "__array__") and hasattr(points, "__dlpack__"):
+        return np.from_dlpack(points)
+    array = np.asarray(points)
+    if array.ndim == 0:
+        raise TypeError(
+            f"points must be an array or a list of shape (n, 3) or (n, 2), not {type(points)}"
+        )
+    return array
+
+
 def _pointers(library, points, radius, given):
     """batch_ptr of batch_idx: on the device where the points are."""
     systems, count = given["batch_idx"], len(points)
     if not hasattr(systems, "dtype"):
-        systems = np.asarray(systems)
+        # A list of no numbers has no type.
+        systems = np.asarray(systems) if count else np.zeros(np.shape(systems), int)
     library = library_of(systems)
     if tuple(systems.shape) != (count,):
         raise ValueError(
@@ -88,6 +109,10 @@ def _pointers(library, points, radius, given):
     ]
     largest = int(systems[-1]) if count else -1
     number = max(each, default=largest + 1)
+    if largest >= MAX_SYSTEMS:
+        raise ValueError(
+            f"batch_idx goes to {largest}: systems are numbered from 0 on, below 2^31"
+        )
     systems = library.cast(systems, "int32" if "int64" not in library.index_types else "int64")
     falls = systems[1:] < systems[:-1]
     if count and bool(falls.any()):
@@ -110,7 +135,9 @@ def _with_self(kinds, arrays, points, targets, ascending, like):
     chosen = np.ones(points, whole)
     if targets is not None:
         chosen[:] = 0
-        chosen[on_host(targets)] = 1
+        targets = np.asarray(on_host(targets))
+        # An empty list has no type.
+        chosen[targets if len(targets) else slice(0)] = 1
     rows = kinds.of_host(np.flatnonzero(chosen).astype(whole), like)
     chosen = kinds.of_host(chosen, like)
     i, j = kinds.cast(arrays["i"], whole), kinds.cast(arrays["j"], whole)
@@ -145,7 +172,13 @@ def _written(library, letters, arrays, out):
     """The arrays, written into those of the caller."""
     if len(out) != len(letters):
         raise ValueError(f"out has {len(out)} arrays for {len(letters)} quantities")
-    for letter, array, to in zip(letters, arrays, out):
+    for place, (letter, array, to) in enumerate(zip(letters, arrays, out)):
+        if not hasattr(to, "dtype"):
+            raise TypeError(f"out: {letter} needs an array to be written to, not {type(to)}")
+        if isinstance(to, np.ndarray) and not to.flags.writeable:
+            raise ValueError(f"out: the array for {letter} is read-only")
+        if any(to is one for one in out[:place]):
+            raise ValueError(f"out: the array for {letter} is that of another quantity too")
         if str(to.dtype) != str(array.dtype) or to.shape[1:] != array.shape[1:]:
             raise ValueError(
                 f"out: the array for {letter} must be {array.dtype} of shape "
@@ -161,9 +194,10 @@ def _written(library, letters, arrays, out):
 
 
 class _Kept:
-    """Engines that calls take turns with; a call at the same time makes one of its own."""
+    """Engines that calls take turns with; a call at the same time makes one of its own. Each keeps
+    the memory of its largest lists on its GPU."""
 
-    MAX = 8
+    MAX = 4
 
     def __init__(self):
         self.idle = {}
@@ -180,6 +214,12 @@ class _Kept:
 
 
 _kept = _Kept()
+
+
+def free_memory():
+    """Frees the memory that edges() and padded() keep on GPUs between calls: that of the engines of
+    the last four kinds of calls, with their lists. The next call starts an engine again."""
+    _kept.idle.clear()
 
 
 def _on_gpu(
@@ -201,6 +241,15 @@ def _on_gpu(
     filters = {name: on_host(value) for name, value in filters.items() if value is not None}
     place = dict(gpu=gpu, stream=library.stream(gpu), precision=precision)
     if batch_ptr is not None:
+        of_pointers = library_of(batch_ptr)
+        if of_pointers is not library:
+            batch_ptr = library.of_host(np.asarray(on_host(batch_ptr)), points)
+        elif of_pointers.gpu(batch_ptr) != gpu:
+            there = of_pointers.gpu(batch_ptr)
+            raise ValueError(
+                f"batch_ptr is on {'the host' if there is None else f'GPU {there}'}, but the points "
+                f"are on GPU {gpu}: move it there"
+            )
         refused = [*filters, *(["box"] if box is not None else []), *(["other"] if other is not None else [])]
         if refused or strict:
             raise ValueError(
@@ -318,8 +367,21 @@ indices: row i has the neighbours of point i, then the padding, shape (n, max_ne
 how many of a row are neighbours, shape (n,). largest: the number of neighbours that a point has at
 most; where it is more than max_neighbors, rows lack those beyond. images, distances, displacements:
 S of shape (n, max_neighbors, 3), d of shape (n, max_neighbors) and D of shape (n, max_neighbors, 3)
-of these neighbours, 0 in the padding; None unless asked for.
+of these neighbours, 0 in the padding; None unless asked for. Of nearfield.torch all are tensors,
+largest one without axes.
 """
+
+
+def whole(name, number, least=None):
+    """A whole number of any type but bool, as one of Python."""
+    try:
+        found = None if isinstance(number, bool) else operator.index(number)
+    except TypeError:
+        found = None
+    if found is None or least is not None and found < least:
+        from_on = "" if least is None else f" from {least} on"
+        raise ValueError(f"{name} is a whole number{from_on}, not {number!r}")
+    return found
 
 
 def padded(points, radius, max_neighbors, quantities="", *, fill=None, **options):
@@ -334,25 +396,28 @@ def padded(points, radius, max_neighbors, quantities="", *, fill=None, **options
     >>> near = nearfield.padded(positions, 5.0, 64, "D", cell=cell, pbc=True)
     >>> assert near.largest <= 64
     """
-    if not isinstance(max_neighbors, int) or max_neighbors < 0:
-        raise ValueError(f"max_neighbors is a whole number from 0 on, not {max_neighbors!r}")
+    max_neighbors = whole("max_neighbors", max_neighbors, least=0)
     wanted = [LETTERS.get(word, word) for word in islice(quantities, 16)]
     if options.get("out") is not None or not {"S", "d", "D"}.issuperset(wanted):
         raise ValueError('padded() takes quantities of "S", "d" and "D", and no out=')
     options.setdefault("sorted", options.get("k") is None)
     found = _nearfield.edges(points, radius, ["i", "j", *wanted], **options)
     arrays = dict(zip("ij" + "".join(wanted), found))
-    if not hasattr(points, "dtype"):
-        points = np.asarray(points)
     library = library_of(points)
+    if type(library) is NumPy:
+        points = _array(points)
     rows, i, j = len(points), arrays["i"], arrays["j"]
     if fill is None:
         other = options.get("other")
         fill = rows if other is None else len(other)
-    whole = "int64" if "int64" in library.index_types else "int32"
-    counts = library.cast(library.bincount(library.cast(i, whole), rows), whole)
+    index = str(j.dtype).rpartition(".")[2]
+    fill, limits = whole("fill", fill), np.iinfo(index)
+    if not limits.min <= fill <= limits.max:
+        raise ValueError(f"fill is {fill}, which index={index!r} cannot hold")
+    whole_type = "int64" if "int64" in library.index_types else "int32"
+    counts = library.cast(library.bincount(library.cast(i, whole_type), rows), whole_type)
     first = (library.cumsum(counts) - counts)[:, None]
-    column = library.cast(library.arange(max_neighbors, i), whole)[None, :]
+    column = library.cast(library.arange(max_neighbors, i), whole_type)[None, :]
     there = column < counts[:, None]
     # One element more, so that an empty place has something to read.
     places = library.where(there, first + column, len(i))
@@ -376,7 +441,8 @@ class EdgeList:
     only its pairs until a point has moved by half the skin, which is when the list is built anew.
     Results are the same, bit for bit. It takes arrays of the host, and of options half, sorted,
     strict, index and threads; points should not be wrapped into the cell between calls, which
-    counts as a movement. A tenth of the radius is a good skin.
+    counts as a movement. A wide skin means fewer rebuilds and longer lists; which width is fastest
+    depends on how far points move in a step, and ``rebuilds`` tells how often lists were built.
 
     >>> near = nearfield.EdgeList(5.0, skin=0.5, quantities="ijD", half=True)
     >>> for step in range(1000):
@@ -394,6 +460,12 @@ class EdgeList:
             name = sorted(refused)[0]
             why = "is an argument of compute()" if name in self._OF_CALLS else "has no lists with a skin"
             raise TypeError(f"EdgeList: {name}= {why}")
+        unknown = options.keys() - inspect.signature(_nearfield.edges).parameters.keys()
+        if unknown:
+            raise TypeError(f"EdgeList: unexpected keyword {sorted(unknown)[0]!r}")
+        if quantities is not None and not isinstance(quantities, str):
+            # An iterator has them once only.
+            quantities = tuple(islice(quantities, 16))
         self.radius, self.skin, self.quantities = radius, skin, quantities
         self._options, self._calls, self._search = options, 0, None
         if skin:

@@ -214,7 +214,9 @@ class CuPy(NumPy):
         return array.device.id
 
     def stream_of(self, gpu):
-        return self.module.cuda.get_current_stream()
+        # The current stream is that of the current device.
+        with self.module.cuda.Device(gpu):
+            return self.module.cuda.get_current_stream()
 
     def stream(self, gpu):
         return self.stream_of(gpu).ptr or None

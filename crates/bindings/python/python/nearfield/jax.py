@@ -84,6 +84,7 @@ def edges(
     """
     positions = jnp.asarray(positions)
     _check(positions, quantities, capacity)
+    cell = _vectors(cell, positions)
     arrays = dict(
         positions=positions, cell=cell, pbc=pbc, batch_ptr=batch_ptr, batch_idx=batch_idx,
         other=other, radii=radii, types=types, cutoffs=cutoffs, exclusions=exclusions,
@@ -131,6 +132,21 @@ def _check(positions, quantities, capacity):
         raise ValueError(f"capacity is {capacity}: there cannot be fewer than no pairs")
 
 
+def _vectors(cell, positions):
+    """The cell by vectors, if it is given by three lengths."""
+    if cell is None:
+        return None
+    # What Python knows stays in double precision.
+    cell = cell if isinstance(cell, jax.Array) else np.asarray(cell, np.float64)
+    if cell.shape == (3,):
+        return jnp.diag(cell) if isinstance(cell, jax.Array) else np.diag(cell)
+    if cell.ndim not in (2, 3) or cell.shape[-2:] != (3, 3):
+        raise ValueError(
+            f"cell must be of shape (3, 3) or (systems, 3, 3), or three lengths, not {cell.shape}"
+        )
+    return cell
+
+
 @dataclass(frozen=True)
 class _Search:
     """The callback, which runs on the host, with arrays of the host. Equal searches are equal
@@ -162,8 +178,12 @@ def _displacements(positions, other, cell, batch_ptr, batch_idx, i, j, S):
     D = at(positions if other is None else jnp.asarray(other), j) - at(positions, i)
     if cell is None:
         return D
+    # An open axis may have any vector, and 0 * NaN is NaN.
     cells = jnp.asarray(cell, positions.dtype)
-    if cells.ndim == 3 and batch_idx is not None:
+    cells = jnp.where(jnp.isfinite(cells), cells, 0)
+    if cells.ndim == 3 and len(cells) == 1:
+        cells = cells[0]
+    elif cells.ndim == 3 and batch_idx is not None:
         cells = at(cells, at(jnp.asarray(batch_idx), i))
     elif cells.ndim == 3:
         cells = at(cells, jnp.searchsorted(jnp.asarray(batch_ptr), i, side="right") - 1)

@@ -14,12 +14,12 @@ They can therefore be differentiated by positions and cells as often as needed, 
 data; ``padded`` has fixed shapes.
 """
 
-from collections import namedtuple
 from typing import Any, Optional, Sequence, Tuple, Union
 
 import torch
 
 import nearfield
+from nearfield._edges import Padded, whole
 
 __all__ = ["Padded", "edges", "padded"]
 
@@ -99,17 +99,6 @@ def edges(
     return tuple(found[letter] for letter in quantities)
 
 
-Padded = namedtuple("Padded", "indices counts largest images distances displacements")
-Padded.__doc__ = """Neighbours in tensors of fixed shapes, as padded() returns them.
-
-indices: row i has the neighbours of point i, then the padding, int64 of shape (n, max_neighbors).
-counts: how many of a row are neighbours, int64 of shape (n,). largest: the number of neighbours
-that a point has at most, an int64 without axes; where it is more than max_neighbors, rows lack those
-beyond. images, distances, displacements: S of shape (n, max_neighbors, 3), d of shape
-(n, max_neighbors) and D of shape (n, max_neighbors, 3), 0 in the padding; None unless asked for.
-"""
-
-
 def padded(
     positions: torch.Tensor,
     radius: Union[float, torch.Tensor],
@@ -159,7 +148,7 @@ def padded(
     if "d" in quantities:
         d = _lengths(D)
     if fill is not None:
-        indices = torch.where(there, indices, fill)
+        indices = torch.where(there, indices, whole("fill", fill))
     wanted = lambda letter, of: of if letter in quantities else None
     return Padded(indices, counts, largest, wanted("S", S), d, wanted("D", D))
 
@@ -203,6 +192,14 @@ def _arguments(positions, radius, quantities, letters, **options):
             of = torch.as_tensor(of, dtype=types.get(name), device=device)
         tensors[name] = of
     cell = tensors["cell"]
+    if cell is not None and cell.dim() == 1 and cell.shape[0] == 3:
+        # Three lengths.
+        cell = tensors["cell"] = torch.diag(cell)
+    if cell is not None and (cell.dim() not in (2, 3) or cell.shape[-2:] != (3, 3)):
+        raise ValueError(
+            f"cell must be of shape (3, 3) or (systems, 3, 3), or three lengths, not "
+            f"{tuple(cell.shape)}"
+        )
     if cell is not None and cell.device != positions.device:
         raise ValueError(f"cell is on {cell.device}, but positions are on {positions.device}")
     detached = [None if of is None else of.detach() for of in tensors.values()]
@@ -228,10 +225,16 @@ def _displacements(positions, sources, cell, batch_ptr, batch_idx, i, j, S):
     if cell is None:
         return D
     cells = cell.to(positions.dtype)
-    if cell.dim() == 3 and batch_idx is not None:
-        cells = cells.index_select(0, batch_idx.to(i.device).index_select(0, i))
-    elif cell.dim() == 3:
-        cells = cells.index_select(0, torch.searchsorted(batch_ptr.to(i), i, right=True) - 1)
+    # An open axis may have any vector, and 0 * NaN is NaN.
+    cells = torch.where(torch.isfinite(cells), cells, 0)
+    if cell.dim() == 3:
+        if batch_idx is not None:
+            systems = torch.as_tensor(batch_idx, device=i.device).index_select(0, i)
+        else:
+            ends = torch.as_tensor(batch_ptr, dtype=i.dtype, device=i.device)
+            systems = torch.searchsorted(ends, i, right=True) - 1
+        # One cell may be that of all systems. No branch: an exported program takes any number.
+        cells = cells.index_select(0, systems.clamp(max=cells.shape[0] - 1))
     # Not by a matrix product: it may round to TF32 on a GPU, which shifts images by a thousandth.
     # Sums over an axis of three are slower than adding columns, here and in lengths.
     x, y, z = S.to(positions.dtype).unsqueeze(2).unbind(1)

@@ -10,7 +10,7 @@ import numpy as np
 
 import nearfield
 
-# Radii that an engine takes; pairs beyond the one that was asked for are dropped afterwards.
+# Radii that an engine takes. For others the coordinates are scaled.
 _MIN_RADIUS, _MAX_RADIUS = 2.0**-50, 2.0**62
 
 # The rounding of a distance is below this share of the coordinates and the radius.
@@ -24,9 +24,38 @@ def search(points, radius, letters, *, cell=None, pbc=False, **how):
     in the order of i. ``how`` are its other arguments.
     """
     if np.any(pbc):
-        how.update(cell=cell, pbc=pbc)
-    radius = min(max(radius, _MIN_RADIUS), _MAX_RADIUS)
-    return nearfield.edges(points, radius, letters, **how)
+        how.update(cell=np.asarray(cell, float), pbc=pbc)
+    elif radius == np.inf:
+        # Farther than any two points.
+        radius = 4 * max(_extent(of) for of in (points, how.get("other")) if of is not None)
+    # Within a radius of 0 there are only points that coincide.
+    radius = radius or _MIN_RADIUS
+    if _MIN_RADIUS <= radius <= _MAX_RADIUS or not np.isfinite(radius):
+        return nearfield.edges(points, radius, letters, **how)
+    # By a power of two, which changes no digit.
+    power = int(np.frexp(radius)[1])
+    for name in {"other", "cell"}.intersection(how):
+        how[name] = _scaled(how[name], radius, -power)
+    points = _scaled(points, radius, -power)
+    found = nearfield.edges(points, float(np.ldexp(radius, -power)), letters, **how)
+    return tuple(
+        np.ldexp(array, power) if letter in "dD" else array
+        for letter, array in zip(letters, found)
+    )
+
+
+def _scaled(given, radius, power):
+    if given is None:
+        return None
+    with np.errstate(over="ignore"):
+        scaled = np.ldexp(given, power)
+    if np.isinf(scaled).any() and not np.isinf(given).any():
+        raise ValueError(
+            f"radius {radius} cannot be searched among coordinates up to {np.abs(given).max()} of "
+            f"type {given.dtype}: below 2^-50 (about 8.9e-16) no coordinate may be more than "
+            f"{np.finfo(given.dtype).max:.2g} times as large as the radius"
+        )
+    return scaled
 
 
 def no_pairs(letters, index=np.int64):
@@ -50,6 +79,10 @@ class Pairs:
         if not (limit > 0 or closed and limit == 0):
             self._arrays = no_pairs(letters)
             return
+        for what, of in (("point", points), ("other point", other)):
+            if of is not None and not np.isfinite(of).all():
+                place = np.isfinite(of).all(axis=1).argmin()
+                raise ValueError(f"{what} {place} is not finite: its coordinates are {of[place]}")
         reach = max(map(_extent, (points, self._other)))
         slack = _SLACK * (limit + reach)
         where = dict(other=other, cell=cell, pbc=pbc, **how)
@@ -154,30 +187,49 @@ def _is_diagonal(cell):
     return not np.any(cell - np.diag(np.diag(cell)))
 
 
-def nearest(count, k, guess, reach, within):
-    """The k nearest of each of ``count`` queries, as arrays (i, j, d, ...) in the order of (i, d, j).
+def nearest(queries, points, k, reach, within, own=0):
+    """The k nearest points of each of the queries, as arrays (i, j, d, ...) in the order of
+    (i, d, j).
 
-    guess: a radius to begin with, doubled while some queries have too few. reach: the largest radius.
-    within: a function of queries and a radius that returns (i, j, d, ...) of all pairs at most the
-    radius apart, where i counts the given queries and no pair comes twice.
+    queries, points: positions. reach: the largest radius. within: a function of the numbers of
+    queries and a radius that returns (i, j, d, ...) of all pairs at most the radius apart, or of the
+    k nearest, where i counts the given queries and no pair comes twice. own: how many points near
+    each query within() leaves out.
     """
-    open_queries, parts = np.arange(count), []
-    radius = min(guess, reach)
-    while len(open_queries):
+    open_queries, radius = np.arange(len(queries)), 0.0
+    parts = []
+    while len(open_queries) or not parts:
+        # Small at first and doubled for queries that have too few: where points are in clusters, a
+        # radius by the mean density would find most of them for each other.
+        some = _distance_of_kth(queries[open_queries], points, k + own)
+        radius = min(max(2 * radius, some, reach * 2.0**-60), reach)
         i, *rest = within(open_queries, radius)
         enough = np.bincount(i, minlength=len(open_queries)) >= k
-        if radius >= reach:
+        if not radius < reach:
             enough[:] = True
         done = enough[i]
         parts.append([open_queries[i[done]], *(array[done] for array in rest)])
-        open_queries, radius = open_queries[~enough], min(2 * radius, reach)
-    if not parts:
-        parts = [within(open_queries, radius)]
+        open_queries = open_queries[~enough]
     i, j, d, *rest = (np.concatenate(arrays) for arrays in zip(*parts))
     order = np.lexsort((j, d, i))
     ranks = np.arange(len(i)) - np.searchsorted(i[order], i[order])
     order = order[ranks < k]
     return [array[order] for array in (i, j, d, *rest)]
+
+
+# Queries whose neighbours are looked for by brute force, to choose a radius.
+_SAMPLE = 16
+
+
+def _distance_of_kth(queries, points, k):
+    """A radius within which some of the queries have k points: a few, or all if they are few."""
+    if not 0 < k <= len(points) or not len(queries):
+        return 0.0
+    some = queries[np.linspace(0, len(queries) - 1, min(len(queries), _SAMPLE)).astype(int)]
+    # By the largest coordinate, whose square cannot overflow. That of a distance is at most
+    # the root of three times as large.
+    kth = [np.partition(np.abs(points - one).max(axis=1), k - 1)[k - 1] for one in some]
+    return 1.7321 * float(max(kth) if len(queries) <= _SAMPLE else min(kth))
 
 
 def as_points(given, what="positions"):

@@ -71,13 +71,17 @@ class _Result(_freud.NeighborQueryResult):
             where["pbc"] = np.array([*box.periodic[:2], False])
         by_number = args.mode == "nearest" or args.mode is None and args.num_neighbors != _UNSET
 
+        own = int(args.exclude_ii)
+
         def within(some, radius):
+            one_image = has_one_image(radius, **where)
+            k = args.num_neighbors + own if by_number and one_image and args.r_min <= 0 else None
             i, j, d, D = search(
-                queries[some], radius, "ijdD", other=points, strict=True, **where
+                queries[some], radius, "ijdD", other=points, strict=True, k=k, **where
             )
             if args.exclude_ii:
                 i, j, d, D = (array[some[i] != j] for array in (i, j, d, D))
-            if not has_one_image(radius, **where):
+            if not one_image:
                 first = nearest_images(i, j, d)
                 i, j, d, D = (array[first] for array in (i, j, d, D))
             i, j, d, D = (array[d >= args.r_min] for array in (i, j, d, D))
@@ -87,6 +91,5 @@ class _Result(_freud.NeighborQueryResult):
         if not by_number:
             radius = args.r_max if has_one_image(args.r_max, **where) else min(args.r_max, most)
             return within(np.arange(len(queries)), radius)
-        guess = most * (args.num_neighbors / max(len(points), 1)) ** (1 / 3)
         reach = min(most, args.r_max) if args.r_max > 0 else most
-        return nearest(len(queries), args.num_neighbors, guess, reach, within)
+        return nearest(queries, points, args.num_neighbors, reach, within, own)

@@ -21,6 +21,10 @@ from ._common import Pairs, diameter, has_one_image, nearest, nearest_images
 __all__ = ["KDTree", "cKDTree"]
 
 
+# Boxes from the origin up to which a search counts images. Queries beyond are wrapped.
+_MAX_BOXES = 2.0**30
+
+
 class KDTree:
     """See ``scipy.spatial.KDTree``."""
 
@@ -38,7 +42,9 @@ class KDTree:
     ):
         data = _real(data)
         if data.ndim != 2:
-            raise ValueError("data must be 2 dimensions")
+            raise ValueError(
+                "data must be of shape (n, m), where there are n points of dimension m"
+            )
         if not np.isfinite(data).all():
             raise ValueError("data must be finite, check for nan or inf values")
         if leafsize < 1:
@@ -65,13 +71,14 @@ class KDTree:
         if k is None:
             raise ValueError("k must be an integer or a sequence of integers")
         x, flat = self._queries(x)
-        ranks = np.arange(1, k + 1) if np.ndim(k) == 0 else np.asarray(k, int)
+        ranks = np.arange(1, int(k) + 1) if np.ndim(k) == 0 else np.asarray(k, int)
         if len(ranks) and ranks.min() < 1 or np.ndim(k) == 0 and k < 1:
             raise ValueError("k must be positive" if np.ndim(k) else "k must be at least 1")
         count = int(ranks.max(initial=0))
         d = np.full((len(flat), count), np.inf)
         places = np.full((len(flat), count), self.n, np.intp)
-        if len(flat) and self.n and count:
+        # Nothing is nearer than NaN.
+        if len(flat) and self.n and count and not np.isnan(distance_upper_bound):
             # What lies at the bound exactly does not belong to it.
             i, j, found = self._nearest(flat, count, p, distance_upper_bound, workers)
             rank = np.arange(len(i)) - np.searchsorted(i, i)
@@ -119,6 +126,8 @@ class KDTree:
         edges = np.atleast_1d(bounds)
         if not cumulative and (np.diff(edges) < 0).any():
             raise ValueError("r must be non-decreasing in non-cumulative mode.")
+        # SciPy sorts NaN behind all distances.
+        edges = np.where(np.isnan(edges), np.inf, _bounds(edges, p))
         first, second = self._weights(other, weights)
         most = float(edges.max(initial=-1.0))
         i, j, d = other._pairs(self.data, np.full(self.n, most), p)
@@ -159,7 +168,11 @@ class KDTree:
             )
         if not np.isfinite(x).all():
             raise ValueError("'x' must be finite, check for nan or inf values")
-        return x, x.reshape(-1, self.m)
+        flat = x.reshape(-1, self.m)
+        far = np.abs(flat) > _MAX_BOXES * np.where(self._lengths > 0, self._lengths, np.inf)
+        if far.any():
+            flat = np.where(far, np.mod(flat, np.where(far, self._lengths, 1.0)), flat)
+        return x, flat
 
     def _fits(self, other):
         if not isinstance(other, KDTree):
@@ -188,22 +201,29 @@ class KDTree:
             found.append(of)
         return found
 
-    def _pairs(self, x, radii, p, workers=-1, closed=True):
+    def _pairs(self, x, radii, p, workers=-1, closed=True, k=None):
         """Pairs (i, j, d) of rows of x and points, in the order of (i, j), each at most its radius
-        apart by the p-norm."""
+        apart by the p-norm. k: those beyond the k nearest may be left out, and the order be that of
+        i alone."""
+        if workers is not None and workers != -1 and workers <= 0:
+            raise ValueError(f"Invalid number of workers {workers}, must be -1 or > 0")
         if not p >= 1:
             raise ValueError("Only p-norms with 1<=p<=infinity permitted")
         points, others = _three(x), _three(self.data)
         lengths = _three(self._lengths[None])[0]
         where = dict(cell=np.diag(lengths), pbc=lengths > 0)
-        most = float(radii.max(initial=-1.0))
+        radii = _bounds(radii, p)
+        # NaN as the radius of one query leaves those of others as they are.
+        most = float(np.nanmax(radii, initial=-1.0))
         if not (most >= 0 and len(x) and self.n):
             return np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0)
         # Within a distance by the norm, the Euclidean distance is at most this many times longer.
         stretch = max(1.0, min(self.m, 3) ** (0.5 - 1.0 / p))
         reach = min(stretch * most, diameter(points, others, **where))
         by_distance = p == 2 and self.m <= 3
-        own = by_distance and (radii < reach).any()
+        own = by_distance and not (radii >= reach).all()
+        one_image = has_one_image(reach, **where)
+        nearest_only = k if k is not None and by_distance and one_image and not own else None
         found = Pairs(
             points,
             reach,
@@ -211,8 +231,9 @@ class KDTree:
             other=others,
             of_pair=(lambda i, j: np.minimum(radii, reach)[i]) if own else None,
             closed=closed or reach < most or not by_distance,
-            sorted=True,
-            threads=max(workers, 0),
+            sorted=nearest_only is None,
+            k=nearest_only,
+            threads=max(workers or 1, 0),
             **where,
         )
         i, j, d = found["i"], found["j"], found["d"]
@@ -220,7 +241,7 @@ class KDTree:
             d = self._distances(self.data[j] - x[i], p)
             within = d <= radii[i] if closed else d < radii[i]
             i, j, d = i[within], j[within], d[within]
-        if not has_one_image(reach, **where):
+        if not one_image:
             first = nearest_images(i, j, d)
             i, j, d = i[first], j[first], d[first]
         return i, j, d
@@ -236,15 +257,12 @@ class KDTree:
         # No distance by any norm is longer than the sum over all axes.
         both = np.concatenate([x, self.data])
         reach = min(float(bound), 1.001 * float(np.ptp(both, axis=0).sum()) + 1e-6)
-        extent = np.where(self._lengths > 0, self._lengths, self.maxes - self.mins)
-        extent = extent[extent > 0]
-        guess = (2.0 * k * extent.prod() / self.n) ** (1.0 / len(extent)) if len(extent) else reach
 
         def within(queries, radius):
             radii = np.full(len(queries), radius)
-            return self._pairs(x[queries], radii, p, workers, closed=radius < bound)
+            return self._pairs(x[queries], radii, p, workers, closed=radius < bound, k=k)
 
-        return nearest(len(x), k, guess, reach, within)
+        return nearest(x, self.data, k, reach, within)
 
 
 class cKDTree(KDTree):  # noqa: N801 - SciPy's name
@@ -275,6 +293,11 @@ def _real(given):
 def _three(points):
     """The first three coordinates, zeros where there are fewer."""
     return np.pad(points[:, :3], ((0, 0), (0, max(0, 3 - points.shape[1]))))
+
+
+def _bounds(radii, p):
+    """Radii as SciPy compares them: it raises them to the power p, without their sign if p is even."""
+    return np.abs(radii) if p % 2 == 0 else radii
 
 
 def _lists(j, ends, shape):

@@ -91,8 +91,8 @@ impl fmt::Debug for VerletLists {
 
 impl VerletLists {
     /// Lists for an engine of these settings, whose radius is the true one, with a skin in the unit
-    /// of the coordinates. A wide skin means fewer rebuilds and longer lists; a fifth of the radius
-    /// is a good start.
+    /// of the coordinates. A wide skin means fewer rebuilds and longer lists; the best width
+    /// depends on how far points move in a step.
     ///
     /// With a skin of 0 lists are kept only while no coordinate changes. In a named GPU engine
     /// lists with a skin are refused with [`ErrorKind::Unsupported`].

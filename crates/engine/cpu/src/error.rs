@@ -45,6 +45,8 @@ pub(crate) fn check_outputs(found: usize, expected: usize) -> Result<(), Error> 
 }
 
 /// A type in a message.
+///
+/// Numbers of the device that 32 bits cannot hold are all noted as the largest of 32 bits.
 fn shown_type(value: u32) -> String {
     match value {
         u32::MAX => format!("a type that is negative or at least {value}"),
@@ -387,6 +389,8 @@ pub enum ErrorKind {
         points: usize,
     },
     /// More pairs within the radius and the skin than 32 bits number.
+    ///
+    /// Found before memory for them is asked for.
     #[error(
         "the list with a skin has {0} pairs, more than the 4294967295 that it can have: choose a \
          smaller skin, or give fewer systems at a time"

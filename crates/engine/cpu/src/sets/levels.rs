@@ -139,6 +139,16 @@ impl Room {
         [0, 1, 2].map(along).into_iter().product()
     }
 
+    /// As much of a length as lies where there are points, along an axis. Rows beyond are few
+    /// enough not to count ([`least_edge`](Self::least_edge)).
+    fn within(&self, length: f64, axis: usize) -> f64 {
+        if self.periodic[axis] {
+            length
+        } else {
+            length.min(self.extent[axis])
+        }
+    }
+
     /// The cost of a search of a set by itself, sorted into `classes`.
     fn cost(&self, classes: &[Class]) -> f64 {
         let of_targets = |a: &Class| {
@@ -147,11 +157,10 @@ impl Room {
                 let radii = [(self.counts[0], a.radius), (self.counts[1], b.radius)];
                 let reach = radii.map(|(counts, radius)| if counts { radius } else { 0.0 });
                 let around = a.edge() + 2.0 * f64::from(reach[0].max(reach[1]));
-                // All that are in reach, though some may lie where there are no points.
-                let rows = around / b.edge() + 1.0;
+                let rows = [1, 2].map(|axis| self.within(around, axis) / b.edge() + 1.0);
                 in_group * PRUNED * b.points * self.share(around)
                     + LOOK * b.points * self.share(around + b.edge())
-                    + ROW * rows * rows
+                    + ROW * rows[0] * rows[1]
                     + GROUP
             };
             let of_group: f64 = classes.iter().map(of_sources).sum();

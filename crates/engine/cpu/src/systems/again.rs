@@ -71,6 +71,8 @@ impl<T> Default for Candidates<T> {
 }
 
 /// Consecutive points, and their pairs.
+///
+/// One thread works at a part at a time.
 #[derive(Debug, Default)]
 struct Part {
     /// By their place in the array of all systems.
@@ -87,6 +89,9 @@ impl<T: SystemReal> Candidates<T> {
     /// # Errors
     /// [`ErrorKind::System`], [`ErrorKind::OutOfMemory`], and [`ErrorKind::TooManyCandidates`] for
     /// more than 32 bits count. There are no candidates then.
+    ///
+    /// A skin as large as the radius makes eight times as many candidates as pairs that count, so a
+    /// smaller one is the first remedy.
     pub fn take(
         &mut self,
         systems: &Systems<'_, T>,
@@ -269,6 +274,8 @@ fn check_count(candidates: usize) -> Result<(), Error> {
 }
 
 /// Candidates, for many threads.
+///
+/// They are of as many points as the systems that are searched, which is checked before.
 #[derive(Debug, Clone, Copy)]
 struct Lists<'a, T> {
     /// First candidate of every point.

@@ -927,7 +927,9 @@ def test_edges_of_arrays_on_the_gpu_are_those_of_the_host(cuda, monkeypatch):
             # Twice: the second time an engine and its storage are there.
             for _ in range(2):
                 found = _edges.edges(points, 3.0, "ijPSdD", **every | box | given)
-                assert len(found[0]) > count / 10
+                # Points of one system among many are far from each other.
+                least = 50 if "batch_idx" in given else count / 10
+                assert len(found[0]) > least
                 for one, other in zip(found, expected):
                     assert one.dtype == other.dtype
                     np.testing.assert_array_equal(one, other)

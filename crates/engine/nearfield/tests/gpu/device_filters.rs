@@ -260,7 +260,8 @@ fn targets_may_be_chosen_and_cleared_without_an_update() {
 fn a_new_set_has_nothing_of_a_removed_one() {
     needs_gpu!();
     let points = Cloud::Lattice.points(500, 4);
-    let mut engine = start(DeviceEngine::builder(2.0));
+    let builder = DeviceEngine::builder(2.0).list_order(ListOrder::Ascending);
+    let mut engine = start(builder);
     let kept = engine.add(&points);
     let all = lists(&mut engine, kept);
     let removed = engine.add(&points);

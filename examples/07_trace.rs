@@ -8,8 +8,9 @@ use nearfield::{kernels::SphDensity, prelude::*};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::temp_dir().join("trace.jsonl");
     // The two lines: this one, and `trace.finish()` at the end. A program that has a `tracing`
-    // subscriber of its own adds the layer of `report::trace::record` to it instead.
-    let trace = nearfield::report::trace::start(&path)?;
+    // subscriber of its own adds the layer of `nearfield_trace::record` to it instead. With the
+    // feature `trace` of `nearfield` the module is `nearfield::report::trace`.
+    let trace = nearfield_trace::start(&path)?;
 
     // Anything that uses an engine: here points that move, and their density.
     let mut positions: Vec<[f32; 3]> = (0..20_000u32)

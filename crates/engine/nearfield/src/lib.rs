@@ -70,8 +70,7 @@
 //! (`default-features = false`) the crate has half as many dependencies, [`Device::Auto`] is the
 //! CPU backend, and a GPU that is asked for by name is [`ErrorKind::Unsupported`].
 //!
-//! `trace`, on by default, is the module `report::trace`, which records where the time of a program
-//! goes.
+//! `trace` is the module `report::trace`, which records where the time of a program goes.
 //!
 //! # Units, shapes and limits
 //!

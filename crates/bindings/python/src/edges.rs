@@ -31,13 +31,13 @@ use pyo3::{
 /// index: the type of i, j and P, "int64", "int32" or "uint32".
 ///
 /// points: arrays of NumPy, CuPy, PyTorch or JAX, on the host or on a GPU, of shape (n, 3), or
-/// (n, 2) in NumPy, of float32 or float64; results are arrays of the same library on the same
-/// device; the first call on a GPU starts an engine there, which is kept for calls with the same
-/// settings, up to four of them, until free_memory(). Lists of numbers give NumPy arrays.
-/// radius, cell, pbc, box, half, strict, radii, rule,
-/// types, cutoffs, exclusions, molecules, targets, k, threads: as for neighbors(). device: where
-/// arrays of the host are searched, "cpu" unless given, "gpu" or "gpu:1"; arrays of a GPU are
-/// searched there. sorted: pairs in the order of (i, j, S); otherwise in the order of i.
+/// (n, 2) in NumPy, of float32 or float64; results are arrays of the same library on the same device;
+/// the first call on a GPU starts an engine there, which is kept for calls with the same settings,
+/// up to four of them, until free_memory(). Lists of numbers give NumPy arrays. radius, cell, pbc,
+/// box, half, strict, radii, rule, types, cutoffs, exclusions, molecules, targets, k, threads: as
+/// for neighbors(). device: where arrays of the host are searched, "cpu" unless given, "gpu" or
+/// "gpu:1"; arrays of a GPU are searched there. sorted: pairs in the order of (i, j, S); otherwise
+/// in the order of i.
 ///
 /// batch_ptr: the first point of every system, and the number of points behind the last, shape
 /// (systems + 1,): there are no pairs between systems, and radius, cell and pbc are one for all or

@@ -29,8 +29,7 @@ use std::sync::RwLock;
 /// Results are those of an Engine of this radius at the points of the last update(), whatever the
 /// skin; it decides only how often lists are built, which `builds` tells, and how long they are:
 /// the best width depends on how far points move in a step. Coordinates may be wrapped into the box
-/// at any time. A cell that changes needs
-/// new lists.
+/// at any time. A cell that changes needs new lists.
 ///
 /// radius, skin: in the unit of the coordinates. The other settings are those of Engine. Errors and
 /// threads too: while one thread changes the lists, others meet a RuntimeError.

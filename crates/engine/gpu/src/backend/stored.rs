@@ -181,8 +181,8 @@ impl GpuBackend {
     /// periodic axes points outside of `room` count as infinitely far away.
     ///
     /// # Errors
-    /// [`ErrorKind::FieldLength`] for another number of positions, [`ErrorKind::OtherDevice`],
-    /// [`ErrorKind::Unsorted`], [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
+    /// `ErrorKind::FieldLength` for another number of positions, `ErrorKind::OtherDevice`,
+    /// `ErrorKind::Unsorted`, `ErrorKind::OutOfMemory` and `ErrorKind::Driver`.
     pub fn follow(
         &self,
         points: &DevicePoints,
@@ -226,7 +226,7 @@ impl GpuBackend {
     /// where there are none since the build. Does not wait.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
+    /// `ErrorKind::OutOfMemory` and `ErrorKind::Driver`.
     pub fn followed_to<'a>(
         &self,
         points: &DevicePoints,

@@ -54,12 +54,12 @@ pub struct Run {
 /// The name of the memory in messages.
 pub(super) const WHAT: &str = "the candidates of a cell";
 
-/// Maximum number of runs that [`TableSweep::next_runs`] gives at a time.
+/// Maximum number of runs that `TableSweep::next_runs` gives at a time.
 pub const MAX_RUNS: usize = 1 << 16;
 /// Rows that are walked at a time where the box cuts none of them, however many points they hold,
 /// as in an open domain.
 pub(super) const MAX_ROWS: usize = 1 << 8;
-/// Maximum number of points in all runs of [`TableSweep::next_runs`] but the last.
+/// Maximum number of points in all runs of `TableSweep::next_runs` but the last.
 pub const MAX_POINTS: usize = 1 << 19;
 
 /// Finds the candidates of cells in the table of one grid.
@@ -110,7 +110,7 @@ struct RowInReach {
     image_z: i32,
 }
 
-/// How far the runs of a cell have been walked by [`TableSweep::next_runs`].
+/// How far the runs of a cell have been walked by `TableSweep::next_runs`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Walked {
     /// Number of the level that comes next.

@@ -3,6 +3,7 @@ device that PyTorch sees."""
 
 import doctest
 import os
+import shutil
 
 import nearfield
 import numpy as np
@@ -14,6 +15,11 @@ import nearfield.torch
 import torch
 
 DEVICES = ["cpu"]
+needs_a_compiler = pytest.mark.skipif(
+    shutil.which(os.environ.get("CXX", "g++")) is None
+    and os.environ.get("NEARFIELD_REQUIRE_TORCH") != "1",
+    reason="torch.compile finds no C++ compiler",
+)
 if torch.cuda.is_available():
     DEVICES.append("cuda")
 REAL = torch.float64
@@ -160,6 +166,7 @@ def test_padded_rows_are_those_of_numpy(device, max_neighbors):
     assert nearfield.torch.padded(positions, 0.35, 2)[3:] == (None, None, None)
 
 
+@needs_a_compiler
 def test_padded_rows_have_derivatives_and_are_compiled(device):
     def weighted(positions, cell):
         d = nearfield.torch.padded(positions, 0.4, 30, "d", cell=cell, pbc=True).distances
@@ -207,6 +214,7 @@ def test_the_operator_keeps_the_rules_of_pytorch(device):
         torch.library.opcheck(torch.ops.nearfield.pairs, arguments)
 
 
+@needs_a_compiler
 def test_a_compiled_function_is_whole_and_has_the_same_derivatives(device):
     compiled = torch.compile(energy, fullgraph=True)
     for points in 20, 37:

@@ -69,7 +69,11 @@ def edges(points, radius, quantities=None, *, out=None, self_pairs=False, index=
         arrays = _with_self(kinds, arrays, len(points), given["targets"], given["sorted"], like)
     if "P" in wanted:
         arrays["P"] = kinds.module.stack([arrays["i"], arrays["j"]], 1)
-    result = [arrays[letter] for letter in wanted]
+    # Last, because PyTorch computes next to nothing with unsigned numbers on a GPU.
+    result = [
+        kinds.cast(arrays[letter], index) if letter in "ijP" else arrays[letter]
+        for letter in wanted
+    ]
     if gpu is None:
         result = [library.of_host(array, points) for array in result]
     return tuple(result) if out is None else _written(library, wanted, result, out)
@@ -140,7 +144,7 @@ def _with_self(kinds, arrays, points, targets, ascending, like):
         chosen[targets if len(targets) else slice(0)] = 1
     rows = kinds.of_host(np.flatnonzero(chosen).astype(whole), like)
     chosen = kinds.of_host(chosen, like)
-    i, j = kinds.cast(arrays["i"], whole), kinds.cast(arrays["j"], whole)
+    i, j = (kinds.cast(arrays[letter], whole) for letter in "ij")
     count = kinds.cast(kinds.bincount(i, points), whole)
     before = kinds.zeros(len(i), i)
     if ascending:
@@ -155,14 +159,10 @@ def _with_self(kinds, arrays, points, targets, ascending, like):
     of_points = first + others + up_to[ends] - up_to[first]
     places = kinds.cast(kinds.concatenate([of_pairs, of_points[rows]]), whole)
     order = kinds.inverse(places)
-    itself = {"i": rows, "j": rows}
+    arrays.update(i=i, j=j)
 
     def merged(letter, array):
-        alone = itself.get(letter)
-        if alone is None:
-            alone = kinds.zeros(len(rows), array)
-        else:
-            alone = kinds.cast(alone, str(array.dtype).rpartition(".")[2])
+        alone = rows if letter in "ij" else kinds.zeros(len(rows), array)
         return kinds.concatenate([array, alone])[order]
 
     return {letter: merged(letter, array) for letter, array in arrays.items()}
@@ -271,7 +271,7 @@ def _on_gpu(
             settings[name] = filters.pop(name)
     if "radii" in filters and "rule" not in settings:
         settings["rule"] = "symmetric" if other is None else "gather"
-    return _of_engine(library, radius, settings, points, other, filters, needed, index)
+    return _of_engine(library, radius, settings, points, other, filters, needed)
 
 
 def _of_systems(library, place, points, systems, needed, index, half):
@@ -300,13 +300,10 @@ def _of_systems(library, place, points, systems, needed, index, half):
     arrays = [library.of_device(array) for array in found]
     del found
     _kept.give(key, search, library.stream_of(place["gpu"]))
-    return [
-        library.cast(array, index) if letter in "ij" else array
-        for letter, array in zip(needed, arrays)
-    ]
+    return arrays
 
 
-def _of_engine(library, radius, settings, points, other, filters, needed, index):
+def _of_engine(library, radius, settings, points, other, filters, needed):
     """By an engine, which also knows filters and large systems."""
     alone = other is None and not filters and "cutoffs" not in settings
     values = [value.tobytes() if isinstance(value, np.ndarray) else value for value in settings.values()]
@@ -332,32 +329,32 @@ def _of_engine(library, radius, settings, points, other, filters, needed, index)
         # False: there was too little room, and there is enough now.
         if engine.finish():
             break
-    arrays = _compact(library, found, needed, len(points), index)
+    arrays = _compact(library, found, needed, len(points))
     del found
     if alone:
         _kept.give(key, engine, library.stream_of(settings["gpu"]))
     return arrays
 
 
-def _compact(library, found, needed, points, index):
+def _compact(library, found, needed, points):
     """Lists with gaps, in the order of an engine, as arrays of pairs in the order of i."""
     whole = "int64" if "int64" in library.index_types else "int32"
-    start, count = (
-        library.cast(library.of_device(array), whole) for array in (found.start, found.count)
-    )
+    signed = lambda array: library.cast(library.of_device(array), whole)
+    start, count = signed(found.start), signed(found.count)
     total = int(count.sum()) if points else 0
     first = library.cumsum(count) - count
     i = library.repeat(library.arange(points, count), count, total)
     places = library.arange(total, count) + (start - first)[i]
-    stored = {"j": "indices", "S": "images", "d": "distances", "D": "displacements"}
-    arrays = []
-    for letter in needed:
+    stored = {"S": "images", "d": "distances", "D": "displacements"}
+
+    def array(letter):
         if letter == "i":
-            array = i
-        else:
-            array = library.of_device(getattr(found, stored[letter]))[places]
-        arrays.append(library.cast(array, index) if letter in "ij" else array)
-    return arrays
+            return i
+        if letter == "j":
+            return signed(found.indices)[places]
+        return library.of_device(getattr(found, stored[letter]))[places]
+
+    return [array(letter) for letter in needed]
 
 
 Padded = namedtuple("Padded", "indices counts largest images distances displacements")
@@ -415,7 +412,10 @@ def padded(points, radius, max_neighbors, quantities="", *, fill=None, **options
     if not limits.min <= fill <= limits.max:
         raise ValueError(f"fill is {fill}, which index={index!r} cannot hold")
     whole_type = "int64" if "int64" in library.index_types else "int32"
-    counts = library.cast(library.bincount(library.cast(i, whole_type), rows), whole_type)
+    # The same bits, where uint32 is computed in int32.
+    fill = int(np.array(fill).astype(whole_type))
+    i, j = library.cast(i, whole_type), library.cast(j, whole_type)
+    counts = library.cast(library.bincount(i, rows), whole_type)
     first = (library.cumsum(counts) - counts)[:, None]
     column = library.cast(library.arange(max_neighbors, i), whole_type)[None, :]
     there = column < counts[:, None]
@@ -430,7 +430,7 @@ def padded(points, radius, max_neighbors, quantities="", *, fill=None, **options
     geometry = [rows_of(arrays[of], 0) if of in wanted else None for of in "SdD"]
     largest = int(counts.max()) if rows else 0
     kept = library.where(counts < max_neighbors, counts, max_neighbors)
-    return Padded(rows_of(j, fill), kept, largest, *geometry)
+    return Padded(library.cast(rows_of(j, fill), index), kept, largest, *geometry)
 
 
 class EdgeList:

@@ -188,7 +188,8 @@ def _arguments(positions, radius, quantities, letters, **options):
     for name in _TENSORS:
         of = options.get(name)
         if of is not None and not isinstance(of, torch.Tensor):
-            device = positions.device if name == "cell" else None
+            of_systems = name in ("cell", "batch_ptr", "batch_idx")
+            device = positions.device if of_systems else None
             of = torch.as_tensor(of, dtype=types.get(name), device=device)
         tensors[name] = of
     cell = tensors["cell"]

@@ -1,5 +1,5 @@
-"""A pytest plugin that puts an adapter of nearfield.compat in the place of its library, and leaves out
-the tests that do not apply to it. NEARFIELD_PEER names the library; scripts/peers sets it.
+"""A pytest plugin that puts an adapter of nearfield.compat in the place of its library, and leaves
+out the tests that do not apply to it. NEARFIELD_PEER names the library; scripts/peers sets it.
 """
 
 import importlib

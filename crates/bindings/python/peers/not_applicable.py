@@ -1,5 +1,4 @@
-"""The tests of other libraries that say nothing about their adapters, by a part of their name, and why.
-"""
+"""The tests of other libraries that do not test their adapters: part of the name, and the reason."""
 
 TESTS = {
     "ase": {},

@@ -1,7 +1,7 @@
 """The adapters of nearfield.compat beside the libraries whose names they have.
 
-Each library is compared on random input where it is installed. scripts/peers runs the libraries' own
-tests with the adapters in place.
+Each library is compared on random input where it is installed. scripts/peers runs the libraries'
+own tests with the adapters in place.
 """
 
 import pickle

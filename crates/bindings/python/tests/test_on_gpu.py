@@ -941,6 +941,8 @@ def test_edges_of_arrays_on_the_gpu_are_those_of_the_host(cuda, monkeypatch):
 
 def test_edges_of_tensors_on_the_gpu_stay_there(cuda):
     torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch sees no GPU")
     points = cloud()
     there = torch.from_numpy(points).cuda()
     for given in [dict(), dict(self_pairs=True), dict(targets=[3, 5]), dict(k=4, sorted=False)]:

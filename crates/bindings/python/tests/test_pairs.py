@@ -1,6 +1,7 @@
 """Pairs with their geometry, of one system and of many, against matscipy and each other."""
 
 import itertools
+
 import nearfield
 import numpy as np
 import pytest

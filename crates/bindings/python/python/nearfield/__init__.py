@@ -7,13 +7,13 @@ array([1], dtype=uint32)
 
 The library is unit-free: the radius and the box are in the unit of the coordinates. A point is a
 neighbour of another when their distance is at most the radius (``strict=True``: less, as in ASE and
-matscipy); only a point itself is left out. Half lists hold the pair of i < j in the list of i alone.
-Coordinates of type float32 are searched in single, of type float64, whole numbers and lists in double
-precision.
+matscipy); only a point itself is left out. Half lists hold the pair of i < j in the list of i
+alone. Coordinates of type float32 are searched in single, of type float64, whole numbers and lists
+in double precision.
 
-``edges`` returns pairs with displacements, distances and images as arrays of the library and the device
-of the points (NumPy, CuPy, PyTorch, JAX), also those of many systems at once; ``padded`` returns them
-in arrays of a fixed shape, and ``EdgeList`` keeps lists with a skin over many steps.
+``edges`` returns pairs with displacements, distances and images as arrays of the library and the
+device of the points (NumPy, CuPy, PyTorch, JAX), also those of many systems at once; ``padded``
+returns them in arrays of a fixed shape, and ``EdgeList`` keeps lists with a skin over many steps.
 
 ``VerletLists`` keeps lists with a skin of any sets of points, with their pairs within the radius.
 

@@ -1,9 +1,9 @@
 """Pairs for arrays of any library and device, and the forms that programs keep them in.
 
-``edges`` of the extension is called by users; it hands calls over to ``edges`` here if arrays are
-not NumPy's, or if something is asked for that needs operations on whole arrays only. What is on the
-host goes back to the extension as NumPy arrays. What is on a GPU goes to a DeviceSystemSearch or a
-DeviceEngine, which are kept between calls, and stays there.
+Users call ``edges`` of the extension, which hands a call over to ``edges`` here if arrays are not
+NumPy's, or if something is asked for that needs only operations on whole arrays. Arrays of the host
+go back to the extension as NumPy arrays. Arrays of a GPU stay there: a DeviceSystemSearch or a
+DeviceEngine searches them, which are kept between calls.
 """
 
 import inspect
@@ -31,7 +31,7 @@ MAX_SYSTEM = 32768
 
 
 def edges(points, radius, quantities=None, *, out=None, self_pairs=False, index="int64", **given):
-    """As nearfield.edges, whose keywords come all."""
+    """Does what nearfield.edges does; the extension passes all of its keywords."""
     library = library_of(points)
     gpu = library.gpu(points)
     if type(library) is NumPy:
@@ -60,7 +60,9 @@ def edges(points, radius, quantities=None, *, out=None, self_pairs=False, index=
     if gpu is None:
         kinds, like = NumPy(), np.empty(0)
         given = {name: on_host(value) for name, value in given.items()}
-        found = _nearfield.edges(on_host(points), on_host(radius), list(needed), index=index, **given)
+        found = _nearfield.edges(
+            on_host(points), on_host(radius), list(needed), index=index, **given
+        )
     else:
         kinds, like = library, points
         found = _on_gpu(library, gpu, points, radius, list(needed), index, **given)
@@ -229,7 +231,8 @@ def _on_gpu(
     """Arrays for the letters, on the GPU where the points are."""
     if device not in (None, "auto", f"gpu:{gpu}") and (device, gpu) != ("gpu", 0):
         raise ValueError(
-            f"the points are on GPU {gpu}: leave device= out, or copy them to the host for {device!r}"
+            f"the points are on GPU {gpu}: leave device= out, or copy them to the host for "
+            f"{device!r}"
         )
     kind = str(points.dtype).rpartition(".")[2]
     precision = {"float32": "f32", "float64": "f64"}.get(kind)
@@ -246,15 +249,16 @@ def _on_gpu(
             batch_ptr = library.of_host(np.asarray(on_host(batch_ptr)), points)
         elif of_pointers.gpu(batch_ptr) != gpu:
             there = of_pointers.gpu(batch_ptr)
+            where = "the host" if there is None else f"GPU {there}"
             raise ValueError(
-                f"batch_ptr is on {'the host' if there is None else f'GPU {there}'}, but the points "
-                f"are on GPU {gpu}: move it there"
+                f"batch_ptr is on {where}, but the points are on GPU {gpu}: move it there"
             )
-        refused = [*filters, *(["box"] if box is not None else []), *(["other"] if other is not None else [])]
-        if refused or strict:
+        asked = dict(box=box is not None, other=other is not None, strict=strict)
+        refused = [*filters, *(name for name, given in asked.items() if given)]
+        if refused:
             raise ValueError(
-                f"{(refused or ['strict'])[0]}= is for points of one system on a GPU: many systems "
-                "take cell=, pbc= and radius, one for all or one each"
+                f"{refused[0]}= is for points of one system on a GPU: many systems take cell=, "
+                "pbc= and radius, one for all or one each"
             )
         systems = (radius, batch_ptr, cell, on_host(pbc))
         return _of_systems(library, place, points, systems, needed, index, half)
@@ -306,8 +310,8 @@ def _of_systems(library, place, points, systems, needed, index, half):
 def _of_engine(library, radius, settings, points, other, filters, needed):
     """By an engine, which also knows filters and large systems."""
     alone = other is None and not filters and "cutoffs" not in settings
-    values = [value.tobytes() if isinstance(value, np.ndarray) else value for value in settings.values()]
-    key = ("engine", radius, *settings, *values)
+    hashable = lambda value: value.tobytes() if isinstance(value, np.ndarray) else value
+    key = ("engine", radius, *settings, *map(hashable, settings.values()))
     make = lambda: _nearfield.DeviceEngine(radius, **settings)
     engine = _kept.take(key, make) if alone else make()
     there = library.plain(points)
@@ -458,7 +462,8 @@ class EdgeList:
             refused |= options.keys() - self._OF_SKIN.keys()
         if refused:
             name = sorted(refused)[0]
-            why = "is an argument of compute()" if name in self._OF_CALLS else "has no lists with a skin"
+            of_calls, of_skin = "is an argument of compute()", "has no lists with a skin"
+            why = of_calls if name in self._OF_CALLS else of_skin
             raise TypeError(f"EdgeList: {name}= {why}")
         unknown = options.keys() - inspect.signature(_nearfield.edges).parameters.keys()
         if unknown:

@@ -42,7 +42,7 @@ class NumPy:
         return np.asarray(array)
 
     def of_host(self, array, like):
-        """An array of the library where `like` is, of a NumPy array."""
+        """Copies a NumPy array to where `like` is, as an array of the library."""
         return array
 
     def of_device(self, array):

@@ -76,7 +76,8 @@ def edges(
     computed from them lacks the others: look at the number, and call again with more room.
 
     "d" and "D" have derivatives of every order by the positions, those of the other set, and the
-    cell, by reverse and forward mode. The derivative of "d" is 0 where two points coincide, and in rows without a pair.
+    cell, by reverse and forward mode. The derivative of "d" is 0 where two points coincide, and in
+    rows without a pair.
 
     Raises TypeError for positions of another type, and ValueError for shapes and quantities that do
     not fit. What cannot be searched, such as a coordinate that is not finite, is an error of JAX

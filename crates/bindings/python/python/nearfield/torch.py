@@ -217,7 +217,8 @@ def _check(positions, quantities, letters):
         raise ValueError(f"positions must be of shape (n, 3), not {tuple(positions.shape)}")
     if len(set(quantities)) != len(quantities) or not set(quantities) <= set(letters):
         raise ValueError(
-            f"quantities are some of the letters {', '.join(letters)}, each once, not {quantities!r}"
+            f"quantities are some of the letters {', '.join(letters)}, each once, "
+            f"not {quantities!r}"
         )
 
 

@@ -1,7 +1,7 @@
 """The neighbour searches of other libraries, done by Nearfield.
 
-A module for each library has its functions and classes under their own names, with their signatures,
-their results and their errors:
+A module for each library has its functions and classes under their own names, with their
+signatures, their results and their errors:
 
 >>> from nearfield.compat.ase import neighbor_list                   # for ase.neighborlist
 >>> from nearfield.compat.matscipy import neighbour_list             # for matscipy.neighbours

@@ -1,8 +1,8 @@
 """What the adapters share: the search, ties, and the nearest image of each pair.
 
 Libraries that compute in double precision decide pairs by a distance that they round in their own
-way. Nearfield rounds d² once less, so on a lattice a pair exactly at the cut-off can be in one list
-and not in the other. ``Pairs`` therefore searches a little farther, and decides the few pairs
+way. Nearfield rounds d² once less, so on a lattice a pair exactly at the cut-off can be in one
+list and not in the other. ``Pairs`` therefore searches a little farther, and decides the few pairs
 between by the formula that all of them use, term by term as NumPy rounds it.
 """
 
@@ -20,8 +20,8 @@ _SHAPES = {"i": (0,), "j": (0,), "P": (0, 2), "S": (0, 3), "d": (0,), "D": (0, 3
 
 
 def search(points, radius, letters, *, cell=None, pbc=False, **how):
-    """Arrays for the letters, as ``nearfield.edges`` returns them: the pairs at most ``radius`` apart,
-    in the order of i. ``how`` are its other arguments.
+    """Arrays for the letters, as ``nearfield.edges`` returns them: the pairs at most ``radius``
+    apart, in the order of i. ``how`` are its other arguments.
     """
     if np.any(pbc):
         how.update(cell=np.asarray(cell, float), pbc=pbc)
@@ -65,11 +65,11 @@ def no_pairs(letters, index=np.int64):
 
 
 class Pairs:
-    """The pairs nearer than a limit, in double precision: ``pairs[letter]`` is the array of a letter.
+    """The pairs nearer than a limit, in double precision; ``pairs["i"]`` is the array of i.
 
-    limit: the largest cut-off. of_pair: a function that returns the cut-offs of pairs (i, j), or None
-    where the limit is that of all. closed: pairs exactly at the limit belong to it. squares: squares
-    of distances are compared, not distances. The rest is that of ``search``.
+    limit: the largest cut-off. of_pair: a function that returns the cut-offs of pairs (i, j), or
+    None where the limit is that of all. closed: pairs exactly at the limit belong to it. squares:
+    squares of distances are compared, not distances. The rest is that of ``search``.
     """
 
     def __init__(self, points, limit, letters, *, other=None, cell=None, pbc=False, of_pair=None,
@@ -102,7 +102,7 @@ class Pairs:
         self._arrays = {letter: array[mask] for letter, array in self._arrays.items()}
 
     def _settled(self, limit, slack, of_pair):
-        """Drops the pairs beyond the cut-offs. Returns False if their images are needed for that."""
+        """Drops the pairs beyond the cut-offs; returns False if that needs their images."""
         d = self._arrays["d"]
         if not len(d) or of_pair is None and d.max() < limit - slack:
             return True
@@ -192,9 +192,9 @@ def nearest(queries, points, k, reach, within, own=0):
     (i, d, j).
 
     queries, points: positions. reach: the largest radius. within: a function of the numbers of
-    queries and a radius that returns (i, j, d, ...) of all pairs at most the radius apart, or of the
-    k nearest, where i counts the given queries and no pair comes twice. own: how many points near
-    each query within() leaves out.
+    queries and a radius that returns (i, j, d, ...) of all pairs at most the radius apart, or of
+    the k nearest, where i counts the given queries and no pair comes twice. own: how many points
+    near each query within() leaves out.
     """
     open_queries, radius = np.arange(len(queries)), 0.0
     parts = []

@@ -4,14 +4,14 @@
 >>> neighbors = AABBQuery(box, points).query(points, dict(r_max=2.0, exclude_ii=True)).toNeighborList()
 >>> freud.density.RDF(100, 2.0).compute((box, points), neighbors=neighbors)
 
-``AABBQuery`` and ``LinkCell`` are subclasses of those of freud 3, and differ in ``query()``: it takes
-the same arguments, raises the same errors, and its results become lists of freud. Analyses of freud
-that are given one of them with a dictionary of arguments search with freud's own code: give them the
-list. What differs: Nearfield rounds a distance in float32 once less than freud, so pairs exactly at
-``r_max`` or ``r_min`` may be decided differently; points may lie outside the box. ``num_neighbors``
-is exact: freud's ``AABBQuery`` stops at its last trial radius before ``r_max``, and so misses some
-neighbours within it, and its ``LinkCell`` takes images by wrapping, which are not always the nearest
-in tilted boxes.
+``AABBQuery`` and ``LinkCell`` are subclasses of those of freud 3, and differ in ``query()``: it
+takes the same arguments, raises the same errors, and its results become lists of freud. Analyses of
+freud that are given one of them with a dictionary of arguments search with freud's own code: give
+them the list. What differs: Nearfield rounds a distance in float32 once less than freud, so pairs
+exactly at ``r_max`` or ``r_min`` may be decided differently; points may lie outside the box.
+``num_neighbors`` is exact: freud's ``AABBQuery`` stops at its last trial radius before ``r_max``,
+and so misses some neighbours within it, and its ``LinkCell`` takes images by wrapping, which are
+not always the nearest in tilted boxes.
 """
 
 import numpy as np

@@ -5,10 +5,10 @@
 
 The function has the signature, results, types and errors of matscipy 1.3; it needs neither matscipy
 nor ASE, except for symbols of elements in dictionaries of cut-offs. What differs: the order of the
-neighbours of one atom, which matscipy does not promise either; ``d`` and ``D`` can differ in the last
-bits, because matscipy computes them relative to its bins, and so can the decision of a pair exactly
-at the cut-off; ``S`` is 0 along open axes, also for atoms outside the cell. ``cell_origin`` does
-nothing but fit: Nearfield's pairs do not depend on where a cell begins.
+neighbours of one atom, which matscipy does not promise either; ``d`` and ``D`` can differ in the
+last bits, because matscipy computes them relative to its bins, and so can the decision of a pair
+exactly at the cut-off; ``S`` is 0 along open axes, also for atoms outside the cell. ``cell_origin``
+does nothing: Nearfield's pairs do not depend on where a cell begins.
 """
 
 from collections import defaultdict

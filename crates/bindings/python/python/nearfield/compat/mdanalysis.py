@@ -6,11 +6,11 @@
 ``capped_distance`` and ``self_capped_distance`` replace those of ``MDAnalysis.lib.distances``,
 ``FastNS`` that of ``MDAnalysis.lib.nsgrid``: signatures, results, types and errors are those of
 MDAnalysis 2.11. Like there, coordinates are rounded to float32, distances are computed in double
-precision, and of the images of a pair only the nearest counts. What differs: pairs come in the order
-of (i, j), which MDAnalysis does not promise; ``method`` and ``backend`` do nothing; MDAnalysis moves
-coordinates into the box in float32 before it computes distances, which Nearfield does not, so
-distances across the box differ by that rounding, and so may pairs exactly at a cut-off; ``FastNS``
-without periodicity takes any coordinates, not just those in its box.
+precision, and of the images of a pair only the nearest counts. What differs: pairs come in the
+order of (i, j), which MDAnalysis does not promise; ``method`` and ``backend`` do nothing;
+MDAnalysis moves coordinates into the box in float32 before it computes distances, which Nearfield
+does not, so distances across the box differ by that rounding, and so may pairs exactly at a
+cut-off; ``FastNS`` without periodicity takes any coordinates, not just those in its box.
 """
 
 import numpy as np

@@ -296,7 +296,7 @@ def _three(points):
 
 
 def _bounds(radii, p):
-    """Radii as SciPy compares them: it raises them to the power p, without their sign if p is even."""
+    """Radii as SciPy compares them: raised to the power p, they lose their sign if p is even."""
     return np.abs(radii) if p % 2 == 0 else radii
 
 

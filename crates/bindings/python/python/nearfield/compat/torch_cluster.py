@@ -5,12 +5,12 @@
 
 ``radius`` and ``radius_graph`` have the signatures, results, types and errors of torch_cluster 1.6,
 also under ``torch.jit.script``; they need PyTorch only. Points have one, two or three coordinates.
-``cell`` and ``pbc`` are an extension: the lattice vectors as rows, of shape (3, 3) or (batch_size, 3,
-3), and where they repeat, of shape (3,) or (batch_size, 3); a pair then comes once for each image
-within the radius. What differs: of more than ``max_num_neighbors`` neighbours those with the smallest
-index are kept, where torch_cluster picks any; ``num_workers`` does nothing; integers are searched in
-double, float16 and bfloat16 in single precision; pairs exactly at the radius (which do not belong to
-it) may be decided differently; tensors are on the CPU, and those of a GPU are refused
+``cell`` and ``pbc`` are an extension: the lattice vectors as rows, of shape (3, 3) or (batch_size,
+3, 3), and where they repeat, of shape (3,) or (batch_size, 3); a pair then comes once for each
+image within the radius. What differs: of more than ``max_num_neighbors`` neighbours those with the
+smallest index are kept, where torch_cluster picks any; ``num_workers`` does nothing; integers are
+searched in double, float16 and bfloat16 in single precision; pairs exactly at the radius (which do
+not belong to it) may be decided differently; tensors are on the CPU, and those of a GPU are refused
 (``nearfield.DeviceEngine`` takes them).
 """
 

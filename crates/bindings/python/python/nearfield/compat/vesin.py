@@ -5,9 +5,9 @@
 
 The class and the function have the signatures, results, types and errors of vesin 0.6; they need
 NumPy only. Like vesin they compute in double precision also for float32. What differs: pairs are
-always in the order of ``i``, which vesin promises for ``sorted=True`` only; ``skin`` changes neither
-pairs nor speed, because every call searches anew; ``copy`` does nothing; arrays are of NumPy or
-PyTorch on the CPU, and those on a GPU are refused (``nearfield.DeviceEngine`` takes them).
+always in the order of ``i``, which vesin promises for ``sorted=True`` only; ``skin`` changes
+neither pairs nor speed, because every call searches anew; ``copy`` does nothing; arrays are of
+NumPy or PyTorch on the CPU, and those on a GPU are refused (``nearfield.DeviceEngine`` takes them).
 """
 
 import numpy as np

@@ -507,6 +507,8 @@ def test_engines_of_a_gpu_are_used_again(fake_gpu):
         _edges.edges(points, radius, "ij", **keywords | dict(device="cpu"))
     with pytest.raises(TypeError, match="float32 or float64"):
         _edges.edges(points[:, :2], radius, "ij", **keywords)
+    with pytest.raises(ValueError, match="index is .* not 'int16'"):
+        _edges.edges(points, radius, "ij", **keywords | dict(index="int16"))
 
 
 def test_arrays_come_back_in_the_library_they_came_in():

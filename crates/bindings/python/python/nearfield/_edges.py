@@ -49,9 +49,7 @@ def edges(points, radius, quantities=None, *, out=None, self_pairs=False, index=
         needed.update(S=None)
     if self_pairs and given["other"] is not None:
         raise ValueError("self_pairs= is for pairs within one set: leave it out with other=")
-    if index not in library.index_types and index in NumPy.index_types:
-        # JAX without 64-bit types.
-        index = "int32"
+    index = library.index_type(index)
     if given["batch_idx"] is not None:
         if given["batch_ptr"] is not None:
             raise ValueError("batch_ptr and batch_idx say the same: give one of them")
@@ -119,7 +117,7 @@ def _pointers(library, points, radius, given):
         raise ValueError(
             f"batch_idx goes to {largest}: systems are numbered from 0 on, below 2^31"
         )
-    systems = library.cast(systems, "int32" if "int64" not in library.index_types else "int64")
+    systems = library.cast(systems, library.index_type("int64"))
     falls = systems[1:] < systems[:-1]
     if count and bool(falls.any()):
         place = int(library.cast(falls, "int32").argmax())
@@ -137,7 +135,7 @@ def _pointers(library, points, radius, given):
 
 def _with_self(kinds, arrays, points, targets, ascending, like):
     """Every chosen point also with itself, in its place among its own pairs."""
-    whole = "int32" if "int64" not in kinds.index_types else "int64"
+    whole = kinds.index_type("int64")
     chosen = np.ones(points, whole)
     if targets is not None:
         chosen[:] = 0
@@ -342,7 +340,7 @@ def _of_engine(library, radius, settings, points, other, filters, needed):
 
 def _compact(library, found, needed, points):
     """Lists with gaps, in the order of an engine, as arrays of pairs in the order of i."""
-    whole = "int64" if "int64" in library.index_types else "int32"
+    whole = library.index_type("int64")
     signed = lambda array: library.cast(library.of_device(array), whole)
     start, count = signed(found.start), signed(found.count)
     total = int(count.sum()) if points else 0
@@ -415,7 +413,7 @@ def padded(points, radius, max_neighbors, quantities="", *, fill=None, **options
     fill, limits = whole("fill", fill), np.iinfo(index)
     if not limits.min <= fill <= limits.max:
         raise ValueError(f"fill is {fill}, which index={index!r} cannot hold")
-    whole_type = "int64" if "int64" in library.index_types else "int32"
+    whole_type = library.index_type("int64")
     # The same bits, where uint32 is computed in int32.
     fill = int(np.array(fill).astype(whole_type))
     i, j = library.cast(i, whole_type), library.cast(j, whole_type)
@@ -490,9 +488,7 @@ class EdgeList:
         library = library_of(points)
         if library.gpu(points) is not None:
             raise TypeError("EdgeList: a skin is for arrays of the host: leave it out on a GPU")
-        index = self._index
-        if index not in library.index_types and index in NumPy.index_types:
-            index = "int32"
+        index = library.index_type(self._index)
         given = map(on_host, (cell, pbc, batch_ptr))
         found = self._search.neighbors(
             on_host(points), on_host(self.radius), self.quantities, *given, self._strict, index

@@ -16,6 +16,12 @@ class NumPy:
     module = np
     index_types = {"int64", "int32", "uint32"}
 
+    def index_type(self, wanted):
+        """The type of indices if this one is asked for: int32 if the library lacks it."""
+        if wanted not in NumPy.index_types:
+            raise ValueError(f'index is "int64", "int32" or "uint32", not {wanted!r}')
+        return wanted if wanted in self.index_types else "int32"
+
     def gpu(self, array):
         """The number of the GPU that an array is on, None for the host."""
         if isinstance(array, np.ndarray):

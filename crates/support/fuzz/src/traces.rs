@@ -2,7 +2,8 @@
 
 use crate::message::check_line;
 use nearfield_trace_analysis::{
-    Analysis, Comparison, Trace, write_activities_csv, write_chrome, write_report, write_steps_csv,
+    Analysis, Comparison, Markdown, Trace, write_activities_csv, write_chrome, write_perfetto,
+    write_report, write_steps_csv,
 };
 
 /// Reads `bytes` as a trace, analyses it, exports it in every format and compares it with itself.
@@ -22,10 +23,12 @@ pub fn read(bytes: &[u8]) {
         Err(error) => return check_line(&error.to_string()),
     };
     assert!(!analysis.summary.to_string().is_empty());
+    assert!(!Markdown(&analysis.summary).to_string().is_empty());
     let comparison = Comparison::of(&analysis, &analysis).expect("a trace has the clock of itself");
     assert!(!comparison.to_string().is_empty());
     let written = [
         write_chrome(&analysis, std::io::sink()),
+        write_perfetto(&analysis, std::io::sink()),
         write_steps_csv(&analysis, std::io::sink()),
         write_activities_csv(&analysis, std::io::sink()),
         write_report(&analysis, std::io::sink()),

@@ -47,7 +47,7 @@ impl Facts<'_> {
 
     /// The part of a settled step in which a backend computes.
     pub(crate) fn utilisation(&self, backend: usize) -> f64 {
-        self.busy(backend) / self.settled.ms.max(f64::MIN_POSITIVE)
+        self.share_of_step(self.busy(backend))
     }
 
     /// The backend that computes most of those chosen.

@@ -13,7 +13,7 @@ use super::{
     settled::Part,
     split,
     statistics::ms,
-    summary::{CauseKind, Clock, Finding},
+    summary::{CauseKind, Finding},
 };
 use nearfield_trace::{model::Value, ranks::is_gpu};
 use std::collections::BTreeMap;
@@ -246,9 +246,6 @@ fn sorting(facts: Facts<'_>) -> Option<Finding> {
 /// Steps next to other threads' work, such as drawing, are slower than those without it.
 fn beside(facts: Facts<'_>) -> Option<Finding> {
     const FEWEST: usize = 3;
-    if facts.summary.clock == Clock::Virtual {
-        return None;
-    }
     let others = facts.trace.spans.iter().filter(|span| span.is_beside());
     let busy = DisjointIntervals::of(others.map(|span| span.time));
     let next_to = |at: &usize| {

@@ -39,7 +39,7 @@ pub use summary::{
 pub(crate) use backends::BackendTimes;
 pub(crate) use gaps::{Cause, CauseShare, Gap, Gaps};
 pub(crate) use intervals::DisjointIntervals;
-pub(crate) use phrases::digits;
+pub(crate) use phrases::{digits, idle_for};
 pub(crate) use run::{Activity, Run, RunStep, Source};
 pub(crate) use stages::{StageTimes, stage_name};
 pub(crate) use statistics::median;
@@ -262,7 +262,7 @@ impl Sums {
             critical_path_ms: ms(path),
             critical_path: path_parts(&self.path, path),
             stages: stages::summarize(trace, run, stages),
-            beside: other_threads(trace),
+            beside: other_threads(trace, run),
             outside: outside::outside(trace, run),
             settle_steps: share.or(theta).and_then(|course| course.settle_steps),
             theta,
@@ -297,7 +297,7 @@ impl Sums {
             },
             idle_share: part(self.total.saturating_sub(times.busy), self.total).unwrap_or(0.0),
             idle_share_of_run: part(idle_of_run, extent.length()).unwrap_or(0.0),
-            idle_for: is_gpu.then(|| IdleFor::of(&reasons)),
+            idle_for: is_gpu.then(|| idle_for(&reasons)),
             reasons,
         }
     }
@@ -362,10 +362,12 @@ fn machine(trace: &Trace) -> Machine {
     machine
 }
 
-/// Time of stages on other threads than that of the steps.
-fn other_threads(trace: &Trace) -> BTreeMap<String, f64> {
+/// Time of stages on other threads than that of the steps; none on a virtual clock, which stages
+/// do not have.
+fn other_threads(trace: &Trace, run: &Run) -> BTreeMap<String, f64> {
     let mut sums = BTreeMap::new();
-    for span in trace.spans.iter().filter(|span| span.is_beside()) {
+    let spans = trace.spans.iter().filter(|span| span.is_beside());
+    for span in spans.filter(|_| !run.is_virtual) {
         *sums.entry(span.name.to_string()).or_default() += ms(span.time.length());
     }
     sums

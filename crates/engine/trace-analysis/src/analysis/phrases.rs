@@ -2,7 +2,7 @@
 
 use super::{
     gaps::Reason,
-    summary::{CauseKind, Finding},
+    summary::{CauseKind, Finding, IdleFor},
 };
 
 /// Remedy where the host is late to queue kernels.
@@ -44,6 +44,21 @@ fn kind(reason: &Reason) -> CauseKind {
             _ => CauseKind::HostStage,
         },
     }
+}
+
+/// What a GPU waited for, from the reasons for which it did not compute.
+pub(crate) fn idle_for(reasons: &[Reason]) -> IdleFor {
+    let mut sum = IdleFor::default();
+    for reason in reasons.iter().filter(|one| !one.between_steps) {
+        let part = match kind(reason) {
+            _ if reason.stage.is_none() => &mut sum.unknown,
+            CauseKind::Wait => &mut sum.kernels,
+            CauseKind::Copy => &mut sum.copies,
+            _ => &mut sum.host,
+        };
+        *part += reason.ms;
+    }
+    sum
 }
 
 fn is_library(stage: &str) -> bool {

@@ -232,24 +232,6 @@ pub struct IdleFor {
     pub unknown: f64,
 }
 
-impl IdleFor {
-    /// From the reasons of a GPU.
-    pub(crate) fn of(reasons: &[Reason]) -> Self {
-        let mut sum = Self::default();
-        for reason in reasons.iter().filter(|one| !one.between_steps) {
-            let part = match reason.stage.as_deref() {
-                None => &mut sum.unknown,
-                Some("host.wait") => &mut sum.kernels,
-                Some("host.copy") => &mut sum.copies,
-                Some(stage) if stage.ends_with("load") => &mut sum.copies,
-                Some(_) => &mut sum.host,
-            };
-            *part += reason.ms;
-        }
-        sum
-    }
-}
-
 impl fmt::Display for IdleFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

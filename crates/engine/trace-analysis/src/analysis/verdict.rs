@@ -66,8 +66,8 @@ fn idle(facts: Facts<'_>, focus: &Focus) -> String {
             let steps = facts.settled.places(Part::Settled);
             let gaps = (facts.gaps).reasons_in(facts.run.backends.len(), steps, false);
             let idle: f64 = gaps.iter().map(|one| one.ms_per_step).sum();
-            let part = idle / facts.settled.ms.max(f64::MIN_POSITIVE);
-            format!("no backend computes for {} of the wall time", percent(part))
+            let part = percent(facts.share_of_step(idle));
+            format!("no backend computes for {part} of the wall time")
         }
     }
 }
@@ -111,8 +111,8 @@ fn longest(facts: Facts<'_>, backend: usize) -> String {
     let times = own.map(|(stage, _)| (stage, of_step(stage)));
     match times.max_by(|a, b| a.1.total_cmp(&b.1)) {
         Some((stage, own)) => {
-            let part = own / facts.settled.ms.max(f64::MIN_POSITIVE);
-            format!(", {} of it in `{stage}`", percent(part))
+            let part = percent(facts.share_of_step(own));
+            format!(", {part} of it in `{stage}`")
         }
         None => String::new(),
     }

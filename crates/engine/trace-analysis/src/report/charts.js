@@ -208,10 +208,10 @@ function occupancyChart() {
     context.fillStyle = colors.quiet;
     const whole = counts.reduce((sum, [, cells]) => sum + cells, 0) * one.one_in;
     const note = `${large(whole)} occupied` + (empty ? `, ${large(empty[1] * one.one_in)} empty` : "");
-    const lines = one.split ? [note, `${large(one.split[0])} of ${large(one.split[1])} on the CPU`] : [note];
+    const lines = one.split ? [note, `all jobs: ${large(one.split[0])} of ${large(one.split[1])} on the CPU`] : [note];
     if (one.split && !one.one_theta) lines.push("θ differs between subregions");
-    const top_line = area.top + (typeof theta === "number" ? 26 : 8);
-    lines.forEach((line, at) => context.fillText(line, left ? area.left + 4 : area.right - 4, top_line + 16 * at));
+    const topLine = area.top + (typeof theta === "number" ? 26 : 8);
+    lines.forEach((line, at) => context.fillText(line, left ? area.left + 4 : area.right - 4, topLine + 16 * at));
   };
   charts.push(chart);
 }

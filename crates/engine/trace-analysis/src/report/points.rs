@@ -81,13 +81,11 @@ pub(super) struct Occupancy<'a> {
 
 /// The cells of the CPU backend and of all in a step, and whether their thresholds are the same.
 fn split_of(analysis: &Analysis<'_>, step: usize) -> (Option<[u64; 2]>, bool) {
-    let numbers = analysis
-        .run
-        .steps
-        .get(step)
-        .map(|step| &step.subregions[..]);
+    let Some(step) = analysis.run.steps.get(step) else {
+        return (None, true);
+    };
     let of_step = || {
-        let numbers = numbers.unwrap_or_default().iter();
+        let numbers = step.subregions.iter();
         numbers.map(|at| &analysis.trace.subregions[*at])
     };
     let cells = |cpu: bool| {

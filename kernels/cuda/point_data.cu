@@ -7,11 +7,20 @@
 
 using nf::GRID_THREADS;
 
-// Counts a value that is refused. `refused` has two words, zero if there is none: the complement of
-// (index, value) of the first, and how many there are.
+// Counts a value that is refused. `refused` has three words, zero if there is none: the complement
+// of (index, value) of the first, how many there are, and whether any were refused of values that
+// have been replaced since.
 __device__ __forceinline__ void refuse(u64* refused, u32 point, u32 value) {
     atomicMax(refused, ~(static_cast<u64>(point) << 32 | value));
     atomicAdd(refused + 1, u64{1});
+}
+
+// Other values replace those that these words are about.
+extern "C" __global__ void __launch_bounds__(GRID_THREADS)
+retire_refused(u64* __restrict__ refused) {
+    if (threadIdx.x != 0 || refused[1] == 0) return;
+    refused[0] = refused[1] = 0;
+    refused[2] = 1;
 }
 
 // Radii from `least` to `most`; others become `least`.

@@ -84,9 +84,11 @@ share_bounds(const u64* __restrict__ starts, u32 groups, u32 tiles, u64* __restr
 // every slot how many of the share come before it. `given`, where it is not null, has the
 // positions in double precision.
 extern "C" __global__ void __launch_bounds__(THREADS)
-share_place(const float4* __restrict__ at, const int4* __restrict__ wraps, const u32* __restrict__ flags, const unsigned char* __restrict__ keys,
-            u32 count, const double* __restrict__ given, const u64* __restrict__ starts, u32 groups, u32 tiles,
-            float4* __restrict__ out_at, int4* __restrict__ out_wraps, double* __restrict__ out_given, u32* __restrict__ slots, u32* __restrict__ ranks) {
+share_place(const float4* __restrict__ at, const int4* __restrict__ wraps, const u32* __restrict__ flags,
+            const unsigned char* __restrict__ keys, u32 count, const double* __restrict__ given,
+            const u64* __restrict__ starts, u32 groups, u32 tiles, float4* __restrict__ out_at,
+            int4* __restrict__ out_wraps, double* __restrict__ out_given, u32* __restrict__ slots,
+            u32* __restrict__ ranks) {
     __shared__ u32 next[WARPS][MAX_PARTS];
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     for (u32 k = threadIdx.x; k < WARPS * MAX_PARTS; k += THREADS) next[k / MAX_PARTS][k % MAX_PARTS] = 0;

@@ -111,6 +111,10 @@ extern "C" void run_follow(const Following* set, const Lattice* in_box, float* b
 }
 
 // Data of points from the device.
+extern "C" void run_retire(u64* refused) {
+    launch(1, [=] { retire_refused(refused); });
+}
+
 extern "C" void run_radii(const float* from, u32 count, float least, float most, float* to, u64* refused) {
     launch(count, [=] { take_radii(from, count, least, most, to, refused); });
 }

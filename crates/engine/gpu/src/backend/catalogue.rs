@@ -202,31 +202,25 @@ fn listed_programs(force: &impl PairKernel) -> Vec<Program> {
     let Some(work) = of_kernel(force) else {
         return Vec::new();
     };
-    let program = |(candidates, double, filtering), by_warps| {
-        let traversal = Traversal {
-            strategy: Strategy::Flat,
-            work: work.clone(),
-            candidates,
-            subdivision: 1,
-            half: false,
-            double,
-            by_warps,
-            filtering,
-        };
-        traversal.program()
-    };
-    let each = ways.into_iter().enumerate();
-    each.flat_map(|(number, way)| {
-        // Those that add nothing but a precision or filters differ in no loop.
-        let both = if number < 4 {
-            &[false, true][..]
-        } else {
-            &[false]
-        };
-        both.iter().map(move |&by_warps| (way, by_warps))
-    })
-    .map(|(way, by_warps)| program(way, by_warps))
-    .collect()
+    let mut programs = Vec::new();
+    for (candidates, double, filtering) in ways {
+        let plain = !double && filtering == none;
+        let shared: &[bool] = if plain { &[false, true] } else { &[false] };
+        for &by_warps in shared {
+            let traversal = Traversal {
+                strategy: Strategy::Flat,
+                work: work.clone(),
+                candidates,
+                subdivision: 1,
+                half: false,
+                double,
+                by_warps,
+                filtering,
+            };
+            programs.push(traversal.program());
+        }
+    }
+    programs
 }
 
 /// Those of lists with the geometry of their pairs: from masks, by warps, and cell by cell.

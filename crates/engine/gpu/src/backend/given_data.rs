@@ -11,13 +11,14 @@
 use super::{
     filter::{DevicePointData, PerPoint},
     gpu::GpuBackend,
-    refused::{RefusedPointData, WORDS},
+    refused::{NotedData, RefusedData, RefusedPointData, WORDS, WORDS_OF_KIND},
 };
 use crate::{
     error::{Error, ErrorKind, fits},
     handles::{DeviceValue, DeviceView},
-    launch::TakenValues,
+    launch::{PointDataKernels, TakenValues},
 };
+use cudarc::driver::DeviceRepr;
 use std::ops::RangeInclusive;
 
 /// A type of whole numbers that data of points may be given in. What is kept has 32 bits; numbers
@@ -43,31 +44,43 @@ impl PointNumber for i64 {
     const LARGEST: u32 = u32::MAX;
 }
 
-/// Receives the caller's array, of so many points, with this stamp and the address of the note on
-/// what is refused: `take` starts the kernel, which reads the array and writes the values. They are
-/// forgotten if the array is refused after they were touched.
-fn received<T, G: DeviceValue>(
+/// Receives the caller's array: `take` starts the kernel, which reads the array and writes the
+/// values. Notes of this kind are then about the new data.
+///
+/// What notes say of earlier data that the host has not asked about is kept as a word of its own,
+/// so the new data are not taken for bad ones.
+///
+/// # Errors
+/// If the array is refused, earlier values and notes stay. If the device fails later, the values
+/// are forgotten.
+fn received<T: DeviceRepr, G: DeviceValue>(
     backend: &GpuBackend,
-    values: &mut PerPoint<T>,
+    (values, notes): (&mut PerPoint<T>, &mut RefusedData),
     given: &DeviceView<'_, G>,
-    (points, stamp, refused): (usize, u64, u64),
-    take: impl FnOnce(TakenValues) -> Result<(), Error>,
-) -> Result<(), Error>
-where
-    T: cudarc::driver::DeviceRepr,
-{
+    (kind, about): (usize, NotedData),
+    take: impl FnOnce(&PointDataKernels, TakenValues) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let points = about.points;
     fits(values.what(), given.len(), points)?;
     backend.holds(values.what(), given.ordinal())?;
     let count = u32::try_from(points).map_err(|_| ErrorKind::TooManyPoints(points))?;
+    let kernels = backend.shared.point_data()?;
+    let refused = notes.words_of(backend, kind)?;
     let (from, _in_use) = given.device_ptr(backend.stream());
-    values.receive(backend, points, stamp, |to| {
-        take(TakenValues {
+    values.receive(backend, points, about.stamp, |to| {
+        if notes.of[kind].stamp != 0 {
+            kernels.retire(&backend.stream, refused)?;
+        }
+        let values = TakenValues {
             from,
             count,
             to,
             refused,
-        })
-    })
+        };
+        take(kernels, values)
+    })?;
+    notes.of[kind] = about;
+    Ok(())
 }
 
 impl GpuBackend {
@@ -85,15 +98,16 @@ impl GpuBackend {
         points: usize,
         stamp: u64,
     ) -> Result<(), Error> {
-        let kernels = self.shared.point_data()?;
-        let note = data.refused.words_of(self, 0)?;
+        let about = NotedData {
+            stamp,
+            points,
+            largest: u32::MAX,
+        };
         data.largest = *usable.end();
-        let of = (points, stamp, note);
-        received(self, &mut data.radii, radii, of, |values| {
+        let to = (&mut data.radii, &mut data.refused);
+        received(self, to, radii, (0, about), |kernels, values| {
             kernels.radii(&self.stream, values, usable)
-        })?;
-        data.refused.note(0, (points, stamp, u32::MAX));
-        Ok(())
+        })
     }
 
     /// Takes the types of a set's points, which are below `types`; see
@@ -109,16 +123,18 @@ impl GpuBackend {
         points: usize,
         stamp: u64,
     ) -> Result<(), Error> {
-        let kernels = self.shared.point_data()?;
-        let note = data.refused.words_of(self, 1)?;
+        let about = NotedData {
+            stamp,
+            points,
+            largest: T::LARGEST,
+        };
         let most = u32::try_from(types).map_or(u32::MAX, |types| types.saturating_sub(1));
         data.types_bound = most.saturating_add(1);
-        let (of, wide) = ((points, stamp, note), size_of::<T>() == 8);
-        received(self, &mut data.types, given, of, |values| {
+        let to = (&mut data.types, &mut data.refused);
+        received(self, to, given, (1, about), |kernels, values| {
+            let wide = size_of::<T>() == 8;
             kernels.numbers(&self.stream, values, wide, most.min(T::LARGEST))
-        })?;
-        data.refused.note(1, (points, stamp, T::LARGEST));
-        Ok(())
+        })
     }
 
     /// Takes the molecules of a set's points, which replace lists of exclusions; see
@@ -133,13 +149,15 @@ impl GpuBackend {
         points: usize,
         stamp: u64,
     ) -> Result<(), Error> {
-        let kernels = self.shared.point_data()?;
-        let note = data.refused.words_of(self, 2)?;
-        let (of, wide) = ((points, stamp, note), size_of::<T>() == 8);
-        received(self, &mut data.molecules, given, of, |values| {
-            kernels.numbers(&self.stream, values, wide, T::LARGEST)
+        let about = NotedData {
+            stamp,
+            points,
+            largest: T::LARGEST,
+        };
+        let to = (&mut data.molecules, &mut data.refused);
+        received(self, to, given, (2, about), |kernels, values| {
+            kernels.numbers(&self.stream, values, size_of::<T>() == 8, T::LARGEST)
         })?;
-        data.refused.note(2, (points, stamp, T::LARGEST));
         data.lists_stamp = 0;
         Ok(())
     }
@@ -196,9 +214,10 @@ impl GpuBackend {
         };
         let of = refused.of;
         let words = answer.read()?;
-        let [radii, types, molecules] = [0, 1, 2].map(|kind| of[kind].values(&words[2 * kind..]));
-        let any = radii.is_some() || types.is_some() || molecules.is_some();
-        if any {
+        let kinds: [&[u64]; 3] = [0, 1, 2].map(|kind| &words[WORDS_OF_KIND * kind..]);
+        let [radii, types, molecules] = [0, 1, 2].map(|kind| of[kind].values(kinds[kind]));
+        let replaced = kinds.iter().any(|words| words[2] != 0);
+        if words.iter().any(|&word| word != 0) {
             // First, because only the words can say it again if this fails.
             refused.words.zero(&self.stream, 0..WORDS)?;
         }
@@ -208,9 +227,9 @@ impl GpuBackend {
             radii: radii.filter(|_| data.radii.forget(of_radii)),
             types: types.filter(|_| data.types.forget(of_types)),
             molecules: molecules.filter(|_| data.molecules.forget(of_molecules)),
-            replaced: false,
+            replaced,
         };
-        found.replaced = [radii, types, molecules] != [found.radii, found.types, found.molecules];
+        found.replaced |= [radii, types, molecules] != [found.radii, found.types, found.molecules];
         Ok(found)
     }
 }
@@ -231,14 +250,15 @@ mod tests {
     use std::sync::PoisonError;
 
     type RunRadii = unsafe extern "C" fn(*const f32, u32, f32, f32, *mut f32, *mut u64);
+    type RunRetire = unsafe extern "C" fn(*mut u64);
     type RunNumbers = unsafe extern "C" fn(*const u32, u32, u32, u32, *mut u32, *mut u64);
 
     /// The words that tell of these values.
-    fn words(bad: &[(usize, u32)]) -> [u64; 2] {
+    fn words(bad: &[(usize, u32)]) -> [u64; 3] {
         let first = bad.first().map_or(0, |&(index, bits)| {
             !((index as u64) << 32 | u64::from(bits))
         });
-        [first, bad.len() as u64]
+        [first, bad.len() as u64, 0]
     }
 
     #[test]
@@ -263,7 +283,7 @@ mod tests {
                     *radius = 0.25;
                 }
             }
-            let (mut to, mut refused) = (vec![-1.0; count], [0; 2]);
+            let (mut to, mut refused) = (vec![-1.0; count], [0; 3]);
             // SAFETY: declared so in stored.cpp; every array has a value per point.
             unsafe {
                 library.get::<RunRadii>(b"run_radii").unwrap()(
@@ -276,6 +296,10 @@ mod tests {
                 );
             }
             assert_eq!((to, refused), (kept, words(&bad)));
+            // Other radii come before the host has looked.
+            // SAFETY: declared so in stored.cpp.
+            unsafe { library.get::<RunRetire>(b"run_retire").unwrap()(refused.as_mut_ptr()) };
+            assert_eq!(refused, [0, 0, u64::from(!bad.is_empty())]);
         }
     }
 
@@ -286,7 +310,7 @@ mod tests {
         };
         let library = library.lock().unwrap_or_else(PoisonError::into_inner);
         let run = |from: *const u32, wide: u32, count: usize, most: u32| {
-            let (mut to, mut refused) = (vec![77; count], [0; 2]);
+            let (mut to, mut refused) = (vec![77; count], [0; 3]);
             // SAFETY: as above.
             unsafe {
                 let take = library.get::<RunNumbers>(b"run_numbers").unwrap();

@@ -2,9 +2,11 @@
 //!
 //! The host cannot look at such data before they are used. Kernels replace values that cannot be
 //! used (`kernels/cuda/point_data.cu`), count them, and remember the first; the host reads these
-//! notes when it waits anyway. Two words of 64 bits tell of each kind of data: the complement of
-//! the index and the value of the first, so that a maximum finds it and zero means none, and how
-//! many there are.
+//! notes when it waits anyway. Three words of 64 bits tell of each kind of data: the complement of
+//! the index and the value of the first, so that a maximum finds it and zero means none; how many
+//! there are; and whether values were refused of earlier data. When an array replaces another one
+//! before the host has looked, a kernel makes the first two words into the third, because only the
+//! device knows whether the earlier array was usable.
 
 use super::gpu::GpuBackend;
 use crate::{
@@ -41,7 +43,7 @@ pub struct RefusedPointData {
     pub replaced: bool,
 }
 
-/// The notes on the device, two words for each of radii, types and molecules.
+/// The notes on the device, three words for each of radii, types and molecules.
 #[derive(Debug)]
 pub(super) struct RefusedData {
     pub(super) words: Buffer<u64>,
@@ -54,24 +56,24 @@ pub(super) struct RefusedData {
 }
 
 /// Data that a note is about.
-///
-/// Arrays of the device that replaced one another before the host looked share a note, because only
-/// the device knows whether the first was usable. It counts as one about the last of them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct NotedData {
-    /// The stamp of the data.
+    /// The stamp of the data; 0 if none came since the host last looked.
     pub(super) stamp: u64,
-    /// Their number, or that of earlier data if that was larger.
+    /// Number of points when they were given.
     pub(super) points: usize,
-    /// Larger values are refused whatever the job.
+    /// The largest value of their type that fits.
     pub(super) largest: u32,
 }
 
 /// Kinds of data: radii, types, molecules.
 const KINDS: usize = 3;
 
+/// Words on the device for each kind.
+pub(super) const WORDS_OF_KIND: usize = 3;
+
 /// Words on the device.
-pub(super) const WORDS: usize = 2 * KINDS;
+pub(super) const WORDS: usize = WORDS_OF_KIND * KINDS;
 
 impl Default for RefusedData {
     fn default() -> Self {
@@ -94,25 +96,12 @@ impl RefusedData {
     pub(super) fn words_of(&mut self, backend: &GpuBackend, kind: usize) -> Result<u64, Error> {
         self.words.reserve_zeroed(&backend.stream, WORDS)?;
         self.unlooked = true;
-        Ok(self.words.address() + (2 * kind * size_of::<u64>()) as u64)
-    }
-
-    /// Says which data of a kind the words are about: their number, their stamp, and the largest
-    /// value of their type.
-    ///
-    /// Called once the data are taken: an array that is refused at once leaves those from before,
-    /// and the note about them.
-    pub(super) fn note(&mut self, kind: usize, (points, stamp, largest): (usize, u64, u32)) {
-        self.of[kind] = NotedData {
-            stamp,
-            points: points.max(self.of[kind].points),
-            largest,
-        };
+        Ok(self.words.address() + (WORDS_OF_KIND * kind * size_of::<u64>()) as u64)
     }
 }
 
 impl NotedData {
-    /// What the words of a kind say, if values were refused.
+    /// What the words of a kind say, if values of these data were refused.
     pub(super) fn values(&self, words: &[u64]) -> Option<RefusedValues> {
         let [first, count] = [words[0], words[1]];
         let bits = !first as u32;
@@ -133,13 +122,13 @@ mod tests {
 
     #[test]
     fn a_note_says_what_was_refused_of_its_data_and_forgets_no_others() {
-        let words = |first: u64, value: u32| [!(first << 32 | u64::from(value)), 3];
+        let words = |first: u64, value: u32| [!(first << 32 | u64::from(value)), 3, 0];
         let noted = |largest| NotedData {
             stamp: 7,
             points: 1000,
             largest,
         };
-        assert_eq!(noted(u32::MAX).values(&[0, 0]), None);
+        assert_eq!(noted(u32::MAX).values(&[0, 0, 1]), None);
         let (wide, narrow) = (noted(u32::MAX), noted(i32::MAX as u32));
         let refused = |bits| RefusedValues {
             first: 900,

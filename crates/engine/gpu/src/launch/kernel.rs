@@ -106,7 +106,7 @@ pub(super) struct Kernel {
 }
 
 /// Maximum number of arguments of a kernel. Their addresses are collected on the stack, so that a
-/// launch allocates nothing; the longest list of a kernel there is has ten.
+/// launch allocates nothing.
 const MAX_ARGUMENTS: usize = 16;
 
 impl Kernel {

@@ -12,6 +12,7 @@ use std::ops::RangeInclusive;
 /// The kernels, loaded when data of points first come from the device.
 #[derive(Debug)]
 pub(crate) struct PointDataKernels {
+    retire: Kernel,
     radii: Kernel,
     numbers: Kernel,
 }
@@ -25,7 +26,7 @@ pub(crate) struct TakenValues {
     pub(crate) count: u32,
     /// Room for a value of four bytes per point.
     pub(crate) to: CUdeviceptr,
-    /// Two words of 64 bits about the values that were refused.
+    /// Three words of 64 bits about the values that were refused.
     pub(crate) refused: CUdeviceptr,
 }
 
@@ -37,9 +38,16 @@ impl PointDataKernels {
     pub(crate) fn load(modules: &Modules) -> Result<Self, Error> {
         let module = modules.load(&Program::from(&super::sources::POINT_DATA))?;
         Ok(Self {
+            retire: Kernel::of(&module, "retire_refused")?,
             radii: Kernel::of(&module, "take_radii")?,
             numbers: Kernel::of(&module, "take_numbers")?,
         })
+    }
+
+    /// Notes that the values which three words are about are replaced.
+    pub(crate) fn retire(&self, queue: &Queue, refused: CUdeviceptr) -> Result<(), Error> {
+        // SAFETY: as retire_refused declares; one thread reads and writes the three words.
+        unsafe { self.retire.start(queue, one_each(1), &[&refused]) }
     }
 
     /// Takes radii, of `f32`, within `usable`.

@@ -217,7 +217,7 @@ pub const POINT_DATA: Source = Source {
     headers: &[CONSTANTS, CELLS, CONTRACT],
     layouts: &[],
     launches_children: false,
-    kernels: &["take_radii", "take_numbers"],
+    kernels: &["retire_refused", "take_radii", "take_numbers"],
 };
 
 /// Pair kernels over stored lists.

@@ -2,8 +2,8 @@
 //!
 //! The device has atomics for the minimum and maximum of integers only, so bounds are kept as
 //! integers that sort like the coordinates: the sign bit is set on numbers from +0 on, and all bits
-//! of negative ones are inverted. Each precision has bounds of its own, because a
-//! coordinate in `f64` must not be rounded where cells depend on how far coordinates reach.
+//! of negative ones are inverted. Each precision has bounds of its own, because a coordinate in
+//! `f64` must not be rounded where cells depend on how far coordinates reach.
 
 use super::layout::Status;
 use nearfield_grid::{self as grid, Precision};

@@ -265,7 +265,8 @@ impl PairProgram {
 /// The traversal programs of a context that were loaded, so that a step hashes no program text.
 #[derive(Debug, Default)]
 pub(crate) struct Traversals {
-    /// Locked while a program is loaded, so no two threads compile one twice.
+    /// Not locked while a program is loaded: [`Modules`] sees to it that no two threads compile one
+    /// twice, and others are compiled meanwhile.
     loaded: Mutex<HashMap<Traversal, Arc<TraversalKernels>>>,
 }
 
@@ -279,12 +280,12 @@ impl Traversals {
         modules: &Modules,
         traversal: &Traversal,
     ) -> Result<Arc<TraversalKernels>, Error> {
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kernels) = loaded.get(traversal) {
+        let loaded = || self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kernels) = loaded().get(traversal) {
             return Ok(kernels.clone());
         }
         let kernels = Arc::new(traversal.load(modules)?);
-        loaded.insert(traversal.clone(), kernels.clone());
-        Ok(kernels)
+        let mut loaded = loaded();
+        Ok(loaded.entry(traversal.clone()).or_insert(kernels).clone())
     }
 }

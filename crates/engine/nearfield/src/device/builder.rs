@@ -1,7 +1,7 @@
 //! The settings of an engine on the device.
 //!
-//! They are fewer than those of an [`Engine`](crate::Engine): there is no memory limit and no
-//! `strictly_within`. A setting of the same name promises the same here.
+//! They are fewer than those of an [`Engine`](crate::Engine): there is no memory limit. A setting
+//! of the same name promises the same here.
 
 use super::filters::FilterSettings;
 use crate::{ListKind, ListOrder, RadiusRule, balance::Strategy};

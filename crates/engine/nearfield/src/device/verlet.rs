@@ -92,8 +92,8 @@ impl fmt::Debug for DeviceVerletLists {
 
 impl DeviceVerletLists {
     /// Lists for an engine of these settings, whose radius is the true one, with a skin in the unit
-    /// of the coordinates. `start` starts the engine of the
-    /// lists, whose radius is larger by the skin: `|settings| settings.on(&stream)`.
+    /// of the coordinates. `start` starts the engine of the lists, whose radius is larger by the
+    /// skin: `|settings| settings.on(&stream)`.
     ///
     /// With a skin of 0 lists are kept only while no coordinate changes.
     ///

@@ -175,6 +175,14 @@ fn refused_data_that_were_replaced_are_no_error_and_what_replaced_them_stays() {
     assert_eq!(engine.finish().unwrap(), Progress::Repeat);
     assert_eq!(engine.finish().unwrap(), Progress::Valid);
     assert!(lists(&mut engine, set) == expected);
+    // The same with good radii from the device, of which nothing is refused.
+    let good = stream.clone_htod(&vec![1.5f32; 1_000]).unwrap();
+    engine.set_radii_from_device(set, &bad.as_view()).unwrap();
+    engine.find_neighbors(set, set).unwrap();
+    engine.set_radii_from_device(set, &good.as_view()).unwrap();
+    assert_eq!(engine.finish().unwrap(), Progress::Repeat);
+    assert_eq!(engine.finish().unwrap(), Progress::Valid);
+    assert!(lists(&mut engine, set) == expected);
 
     // Exclusions that were cleared.
     let molecules: Vec<i64> = (0..1_000).map(|point| 3 - point).collect();

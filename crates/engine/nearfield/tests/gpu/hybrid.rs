@@ -16,12 +16,12 @@ use nearfield_testkit::{
     oracle,
 };
 
-/// Fields that several sides share, some of them alone on theirs, of one set and of two.
 /// Cases whose work two backends share.
 fn shared(case: &Case) -> bool {
     uniform(case) && !case.is_slanted()
 }
 
+/// Fields that several sides share, some of them alone on theirs, of one set and of two.
 #[test]
 fn fields_reach_the_gpu_as_they_are() {
     needs_gpu!();

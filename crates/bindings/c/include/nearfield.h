@@ -1753,8 +1753,8 @@ nf_status nf_verlet_set_active(nf_verlet *lists,
 nf_status nf_verlet_remove_set(nf_verlet *lists, uint32_t set);
 
 /*
- How often lists were built, the first time included: steps divided by it is how many steps a
- list lasts, which is what to choose the skin by.
+ How often lists were built, the first time included. Steps divided by it are the steps that a
+ list lasts; the skin is chosen by that.
 
  # Safety
  `builds` points to a number.

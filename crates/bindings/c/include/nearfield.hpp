@@ -214,7 +214,7 @@ private:
 };
 
 /* An engine; see nearfield.h for what its members do. */
-template <class Policy> class basic_engine {
+template <class Policy> class basic_engine : public owner<nf_engine, nf_engine_free> {
     template <class T> using result = typename Policy::template result<T>;
 
 public:
@@ -233,16 +233,6 @@ public:
         const nf_status status = nf_engine_new(&raw, &engine.handle_);
         return Policy::done(status, std::move(engine));
     }
-
-    basic_engine(basic_engine &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-    basic_engine &operator=(basic_engine &&other) noexcept {
-        std::swap(handle_, other.handle_);
-        return *this;
-    }
-    ~basic_engine() { nf_engine_free(handle_); }
-
-    /* For the C functions; stays the engine's. */
-    nf_engine *handle() const noexcept { return handle_; }
 
     template <class T> result<std::uint32_t> add_points(positions<T> at) {
         std::uint32_t set = 0;
@@ -451,15 +441,12 @@ public:
     template <class F>
     result<void> for_each_chunk(std::uint32_t targets, std::uint32_t sources,
                                 std::uint64_t memory_limit, F &&function) const {
-        struct owner {
-            nf_chunks *handle = nullptr;
-            ~owner() { nf_chunks_free(handle); }
-        } chunks;
-        nf_status status =
-            nf_chunks_new(handle_, targets, sources, memory_limit, nullptr, &chunks.handle);
+        nf_chunks *begun = nullptr;
+        nf_status status = nf_chunks_new(handle_, targets, sources, memory_limit, nullptr, &begun);
+        const owner<nf_chunks, nf_chunks_free> chunks(begun);
         while (status == NF_STATUS_OK) {
             nf_chunk chunk;
-            status = nf_chunks_next(handle_, chunks.handle, &chunk);
+            status = nf_chunks_next(handle_, begun, &chunk);
             if (status != NF_STATUS_OK || chunk.target_count == 0) {
                 break;
             }
@@ -584,8 +571,6 @@ private:
             return nf_add_points_f64(handle_, at.first, at.points, at.stride, set);
         }
     }
-
-    nf_engine *handle_ = nullptr;
 };
 
 /* Throws nearfield::error. */

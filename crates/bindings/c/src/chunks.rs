@@ -141,8 +141,8 @@ pub unsafe extern "C" fn nf_chunks_next(
             if chunks.state != now {
                 return Err(Failure::new(
                     NfStatus::OutOfDate,
-                    "the engine was changed since these chunks were begun, or they are not its: \
-                     begin anew",
+                    "the engine was changed since these chunks were begun, or they are another \
+                     engine's: begin anew",
                 ));
             }
             let found = chunks.next(engine)?;

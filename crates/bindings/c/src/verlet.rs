@@ -227,8 +227,8 @@ pub extern "C" fn nf_verlet_remove_set(lists: *mut NfVerlet, set: u32) -> NfStat
     })
 }
 
-/// How often lists were built, the first time included: steps divided by it is how many steps a
-/// list lasts, which is what to choose the skin by.
+/// How often lists were built, the first time included. Steps divided by it are the steps that a
+/// list lasts; the skin is chosen by that.
 ///
 /// # Safety
 /// `builds` points to a number.

@@ -19,9 +19,9 @@ use std::sync::{Arc, Mutex};
 #[pyclass(name = "ListChunks", module = "nearfield", frozen)]
 pub(crate) struct PyListChunks {
     engine: Arc<Shared>,
-    /// The changes that the engine had seen when chunks were begun.
+    /// Number of changes of the engine when the chunks were begun.
     changes: u64,
-    /// None after a chunk was lost: the engine could not go on, or there was no memory to copy it.
+    /// None after a chunk was lost: the engine could not go on, or the chunk was not handed out.
     chunks: Mutex<Option<PausedChunks>>,
     pairs: u64,
 }

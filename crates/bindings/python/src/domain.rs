@@ -4,10 +4,11 @@
 //! mistake. So nothing is guessed: `cell` needs `pbc`, a periodic axis needs a length, and points
 //! with two coordinates have no images along z.
 
-use crate::points;
+use crate::{points, recycled};
 use nearfield::Builder;
 use numpy::{
-    IntoPyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods,
+    IntoPyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray,
+    PyUntypedArrayMethods,
 };
 use pyo3::{
     exceptions::PyValueError,
@@ -171,12 +172,8 @@ pub(crate) fn box_of<'py>(
     if periodic == [false; 3] {
         return Ok([py.None().into_bound(py), py.None().into_bound(py)]);
     }
-    let cell = cell.as_flattened().to_vec().into_pyarray(py);
-    let periodic = periodic.to_vec().into_pyarray(py);
-    Ok([
-        cell.call_method1("reshape", ((3, 3),))?,
-        periodic.into_any(),
-    ])
+    let cell = recycled::table(py, cell.as_flattened().to_vec(), 3)?;
+    Ok([cell, periodic.to_vec().into_pyarray(py).into_any()])
 }
 
 /// For every axis whether the domain repeats; nothing for one that was not mentioned.
@@ -327,7 +324,7 @@ fn numbers(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Numbers> {
 fn vectors_of(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Numbers>> {
     match given.cast::<PyArray2<f64>>() {
         Ok(array) if matches!(*array.shape(), [2, 2] | [3, 3]) => {
-            let numbers = points::table(array, name)?;
+            let numbers = points::copied::<f64>(array.as_untyped(), 1, name)?;
             let rows = numbers.chunks(array.shape()[1]).map(<[f64]>::to_vec);
             Ok(Some(Numbers::Vectors(rows.collect())))
         }

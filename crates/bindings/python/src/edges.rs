@@ -31,20 +31,21 @@ use pyo3::{
 /// index: the type of i, j and P, "int64", "int32" or "uint32".
 ///
 /// points: arrays of NumPy, CuPy, PyTorch or JAX, on the host or on a GPU, of shape (n, 3), or
-/// (n, 2) in NumPy, of float32 or float64; results are arrays of the same library on the same device;
-/// the first call on a GPU starts an engine there, which is kept for calls with the same settings,
-/// up to four of them, until free_memory(). Lists of numbers give NumPy arrays. radius, cell, pbc,
-/// box, half, strict, radii, rule, types, cutoffs, exclusions, molecules, targets, k, threads: as
-/// for neighbors(). device: where arrays of the host are searched, "cpu" unless given, "gpu" or
-/// "gpu:1"; arrays of a GPU are searched there. sorted: pairs in the order of (i, j, S); otherwise
-/// in the order of i.
+/// (n, 2) in NumPy, of float32 or float64; results are arrays of the same library on the same
+/// device. The first call on a GPU starts an engine there, which is kept for calls with the same
+/// settings, up to four of them, until free_memory(). Lists of numbers give NumPy arrays. radius,
+/// cell, pbc, box, half, strict, radii, rule, types, cutoffs, exclusions, molecules, targets, k,
+/// threads: as for neighbors(). device: where arrays of the host are searched, "cpu" unless given,
+/// "gpu" or "gpu:1"; arrays of a GPU are searched there. sorted: pairs in the order of (i, j, S);
+/// otherwise in the order of i.
 ///
 /// batch_ptr: the first point of every system, and the number of points behind the last, shape
 /// (systems + 1,): there are no pairs between systems, and radius, cell and pbc are one for all or
 /// one each, of shapes (systems,), (systems, 3, 3) and (systems, 3). batch_idx: the system of every
-/// point instead, shape (n,), ascending. other: points of another set, whose points j are then.
-/// self_pairs: also every point with itself at distance 0. out: arrays to write into, one for every
-/// letter, at least as long as there are pairs; returns their parts that were written.
+/// point instead, shape (n,), ascending. other: another set of points to search in; j is then a
+/// point of it. self_pairs: also every point with itself at distance 0. out: arrays to write into,
+/// one for every letter, at least as long as there are pairs; returns their parts that were
+/// written.
 ///
 /// >>> i, j, S, d = nearfield.edges(atoms.positions, 5.0, "ijSd", cell=atoms.cell, pbc=atoms.pbc)
 ///
@@ -123,12 +124,12 @@ pub(crate) fn edges<'py>(
         k,
     };
     let given = Host {
-        points: Points::of(points, None)?,
+        points: Points::of(points, "points", None)?,
         radius,
         wanted: Wanted::of(quantities, index)?,
         other,
-        key: Key::of(device.unwrap_or("auto"), half, sorted, threads)?,
-        device: device.unwrap_or("auto"),
+        key: Key::of(device.unwrap_or("cpu"), half, sorted, threads)?,
+        device: device.unwrap_or("cpu"),
         strict,
     };
     match batch_ptr {
@@ -204,7 +205,10 @@ impl<'a, 'py> Host<'a, 'py> {
                 found => return found,
             }
         }
-        let other = (self.other.map(|other| Points::of(other, None))).transpose()?;
+        let other = self
+            .other
+            .map(|other| Points::of(other, "other", None))
+            .transpose()?;
         let given = Keywords {
             radius,
             domain,

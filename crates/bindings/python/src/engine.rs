@@ -567,7 +567,7 @@ impl PyEngine {
 impl PyEngine {
     /// Points that suit the engine.
     fn given<'py>(&self, points: &Bound<'py, PyAny>) -> PyResult<Points<'py>> {
-        let points = Points::of(points, Some(self.precision))?;
+        let points = Points::of(points, "points", Some(self.precision))?;
         self.domain.suits(points.are_flat())?;
         Ok(points)
     }

@@ -41,7 +41,7 @@ pub(crate) struct FilterKeywords<'a, 'py> {
 }
 
 impl FilterKeywords<'_, '_> {
-    /// The name of one that was given; the first of those that only sets of one kind know.
+    /// The name of the first that was given.
     pub(crate) fn any(&self) -> Option<&'static str> {
         let given = [
             ("radii", self.radii.is_some()),
@@ -246,7 +246,7 @@ pub(crate) fn neighbors(
         filters,
         threads,
     };
-    let call = OneCall::of(Points::of(points, None)?, None, given)?;
+    let call = OneCall::of(Points::of(points, "points", None)?, None, given)?;
     guarded(|| {
         let (mut engine, [set, _]) = call.engine(py)?;
         let lists = detached_or(py, || {

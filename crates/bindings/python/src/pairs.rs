@@ -141,10 +141,9 @@ impl Wanted {
     pub(crate) fn arrays<'py, T: Element + Copy + 'static, I: Element + PairIndex>(
         &self,
         py: Python<'py>,
-        columns: PairColumns<T, I>,
+        mut columns: PairColumns<T, I>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let mut columns = columns;
-        let both = if self.quantities.contains(&Quantity::Pairs) {
+        let mut both = if self.quantities.contains(&Quantity::Pairs) {
             let mut both = room(columns.targets.len().saturating_mul(2), "the pairs")?;
             for (&i, &j) in columns.targets.iter().zip(&columns.sources) {
                 both.extend([i, j]);
@@ -153,12 +152,11 @@ impl Wanted {
         } else {
             Vec::new()
         };
-        let mut both = Some(both);
         // No quantity stands twice in the list, so each is taken once.
         let arrays = self.quantities.iter().map(|quantity| match quantity {
             Quantity::Targets => array(py, take(&mut columns.targets)),
             Quantity::Sources => array(py, take(&mut columns.sources)),
-            Quantity::Pairs => table(py, both.take().unwrap_or_default(), 2),
+            Quantity::Pairs => table(py, take(&mut both), 2),
             Quantity::Images => rows(py, take(&mut columns.images)),
             Quantity::Distances => array(py, take(&mut columns.distances)),
             Quantity::Displacements => rows(py, take(&mut columns.displacements)),

@@ -13,7 +13,7 @@
 
 use crate::lists;
 use nearfield::{Positions, Precision};
-use numpy::{Element, PyArray2, PyArrayDyn, PyUntypedArray, PyUntypedArrayMethods, prelude::*};
+use numpy::{Element, PyArrayDyn, PyUntypedArray, PyUntypedArrayMethods, prelude::*};
 use pyo3::{
     exceptions::{PyException, PyMemoryError, PyTypeError, PyValueError},
     prelude::*,
@@ -77,30 +77,38 @@ pub(crate) struct Room {
 /// An array of shape (n, 3) or (n, 2) that the engine can copy from.
 pub(crate) struct Points<'py> {
     array: Bound<'py, PyUntypedArray>,
+    /// The argument that they are, in messages.
+    what: &'static str,
     precision: Precision,
     shape: [usize; 2],
 }
 
 impl<'py> Points<'py> {
-    /// The points that `object` holds, brought into a layout that can be read. Whole numbers and
-    /// numbers of lists become those of `precision`, in double where there is none.
-    pub(crate) fn of(object: &Bound<'py, PyAny>, precision: Option<Precision>) -> PyResult<Self> {
-        let array = as_array(object, "points", precision.unwrap_or(Precision::Double))?;
-        columns(&array)?;
+    /// The points that `object` holds, brought into a layout that can be read; `what` names the
+    /// argument in errors. Whole numbers and numbers of lists become those of `precision`, in
+    /// double where there is none.
+    pub(crate) fn of(
+        object: &Bound<'py, PyAny>,
+        what: &'static str,
+        precision: Option<Precision>,
+    ) -> PyResult<Self> {
+        let array = as_array(object, what, precision.unwrap_or(Precision::Double))?;
+        columns(&array, what)?;
         let (array, precision) = if holds::<f32>(&array)? {
             (readable::<f32>(&array)?, Precision::Single)
         } else if holds::<f64>(&array)? {
             (readable::<f64>(&array)?, Precision::Double)
         } else {
             return Err(PyTypeError::new_err(format!(
-                "points must be of type float32 or float64, or whole numbers, not {}: convert by \
+                "{what} must be of type float32 or float64, or whole numbers, not {}: convert by \
                  astype",
                 array.dtype()
             )));
         };
-        let shape = columns(&array)?;
+        let shape = columns(&array, what)?;
         Ok(Self {
             array,
+            what,
             precision,
             shape,
         })
@@ -132,11 +140,11 @@ impl<'py> Points<'py> {
         let [_, columns] = self.shape;
         match self.precision {
             Precision::Single => {
-                let numbers = copy_to(&mut room.single, &self.array, threads, "points")?;
+                let numbers = copy_to(&mut room.single, &self.array, threads, self.what)?;
                 Ok(positions_of(numbers, columns))
             }
             Precision::Double => {
-                let numbers = copy_to(&mut room.double, &self.array, threads, "points")?;
+                let numbers = copy_to(&mut room.double, &self.array, threads, self.what)?;
                 Ok(positions_of(numbers, columns))
             }
         }
@@ -308,18 +316,18 @@ pub(crate) fn values<T: Number>(
             array.shape()
         )));
     }
+    copied(array, threads, what)
+}
+
+/// A copy of an array of one axis, or of two row by row, whose numbers are of this type.
+pub(crate) fn copied<T: Number>(
+    array: &Bound<'_, PyUntypedArray>,
+    threads: usize,
+    what: &str,
+) -> PyResult<Vec<T>> {
     check_unmasked(array, what)?;
     let mut copy = Vec::new();
     copy_to(&mut copy, &readable::<T>(array)?, threads, what)?;
-    Ok(copy)
-}
-
-/// A copy of an array of two axes, row by row.
-pub(crate) fn table<T: Number>(array: &Bound<'_, PyArray2<T>>, what: &str) -> PyResult<Vec<T>> {
-    let array = array.as_untyped();
-    check_unmasked(array, what)?;
-    let mut copy = Vec::new();
-    copy_to(&mut copy, &readable::<T>(array)?, 1, what)?;
     Ok(copy)
 }
 
@@ -343,11 +351,11 @@ fn check_unmasked(array: &Bound<'_, PyUntypedArray>, what: &str) -> PyResult<()>
 }
 
 /// Number of rows and columns of points.
-fn columns(array: &Bound<'_, PyUntypedArray>) -> PyResult<[usize; 2]> {
+fn columns(array: &Bound<'_, PyUntypedArray>, what: &str) -> PyResult<[usize; 2]> {
     match *array.shape() {
         [rows, columns @ (2 | 3)] => Ok([rows, columns]),
         ref shape => Err(PyValueError::new_err(format!(
-            "points must have the shape (n, 3) or (n, 2), not {shape:?}"
+            "{what} must have the shape (n, 3) or (n, 2), not {shape:?}"
         ))),
     }
 }

@@ -61,7 +61,7 @@ impl PySkinSearch {
     #[new]
     fn new(skin: f64, half: bool, sorted: bool, threads: usize) -> PyResult<Self> {
         let key = Key::of("cpu", half, sorted, threads)?;
-        // Refuses what cannot be.
+        // Refuses a bad skin now, not at the first search.
         guarded(|| key.builder().with_skin::<f64>(skin).map_err(raise))?;
         Ok(Self(RwLock::new(Kept {
             key,
@@ -87,7 +87,7 @@ impl PySkinSearch {
         index: &str,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let wanted = Wanted::of(quantities, index)?;
-        let points = Points::of(points, None)?;
+        let points = Points::of(points, "points", None)?;
         let batch = match batch_ptr {
             Some(batch_ptr) => Batch::of(radius, batch_ptr, cell, pbc)?,
             None => {

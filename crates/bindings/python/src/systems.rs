@@ -68,7 +68,7 @@ impl PySystemSearch {
         strict: bool,
         index: &str,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let points = Points::of(points, None)?;
+        let points = Points::of(points, "points", None)?;
         let batch = Batch::of(radius, batch_ptr, cell, pbc)?.within(strict);
         let wanted = Wanted::of(quantities, index)?;
         write(&self.0, |kept| batch.search(py, &points, &wanted, kept))
@@ -142,7 +142,7 @@ fn compact<'py, T: SystemReal + Element, I: PairIndex + Element + Copy>(
     wanted.arrays(py, columns)
 }
 
-/// Points whose pairs need so much memory that it is worth to use that of earlier results.
+/// Number of points from which on a search writes into the memory of earlier results.
 const MANY: usize = 128;
 
 /// What a call says of its systems, but for their points.
@@ -168,7 +168,7 @@ impl Batch {
         }
     }
 
-    /// Leaves out pairs exactly as far apart as the radius, or not.
+    /// With `strict`, pairs exactly as far apart as the radius are not neighbours.
     pub(crate) fn within(self, strict: bool) -> Self {
         Self { strict, ..self }
     }

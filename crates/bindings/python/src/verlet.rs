@@ -31,8 +31,8 @@ use std::sync::RwLock;
 /// the best width depends on how far points move in a step. Coordinates may be wrapped into the box
 /// at any time. A cell that changes needs new lists.
 ///
-/// radius, skin: in the unit of the coordinates. The other settings are those of Engine. Errors and
-/// threads too: while one thread changes the lists, others meet a RuntimeError.
+/// radius, skin: in the unit of the coordinates. The other settings are those of Engine, and so are
+/// errors. While one thread changes the lists, others meet a RuntimeError.
 #[pyclass(name = "VerletLists", module = "nearfield", frozen)]
 pub(crate) struct PyVerletLists {
     /// Of the engine.
@@ -131,9 +131,9 @@ impl PyVerletLists {
         })
     }
 
-    /// Gives a set new points, and returns True where a pair could now be missing, so that lists
-    /// are built anew by refresh() or the next question. Another number of points is a reason too.
-    /// Refused points leave the set as it was.
+    /// Gives a set new points, of any number. Returns True if a pair could now be missing, or their
+    /// number is another: refresh() or the next question then builds the lists anew. Refused points
+    /// leave the set as it was.
     fn update(&self, py: Python<'_>, set: usize, points: &Bound<'_, PyAny>) -> PyResult<bool> {
         let points = self.given(points)?;
         write(&self.state, |state| {
@@ -278,12 +278,12 @@ fn named(lists: &VerletLists, number: usize) -> PyResult<PointSetId> {
 impl PyVerletLists {
     /// Points that suit the lists.
     fn given<'py>(&self, points: &Bound<'py, PyAny>) -> PyResult<Points<'py>> {
-        let points = Points::of(points, Some(self.precision))?;
+        let points = Points::of(points, "points", Some(self.precision))?;
         self.domain.suits(points.are_flat())?;
         Ok(points)
     }
 
-    /// Builds the lists if need be; the names of two sets.
+    /// Builds the lists if need be; returns the names of two sets.
     fn current(&self, py: Python<'_>, sets: [usize; 2]) -> PyResult<[PointSetId; 2]> {
         let (sets, stale) = read(&self.state, |state| {
             let lists = &state.lists;

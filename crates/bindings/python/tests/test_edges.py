@@ -154,6 +154,8 @@ def test_points_of_another_set_are_found():
         nearfield.edges(points, radius, other=others, half=True)
     with pytest.raises(ValueError, match="same type"):
         nearfield.edges(points, radius, other=others.astype(np.float32))
+    with pytest.raises(ValueError, match="^other must have the shape"):
+        nearfield.edges(points, radius, other=others.ravel())
 
 
 def with_self(i, j, S, d, D, rows):

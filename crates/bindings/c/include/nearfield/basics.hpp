@@ -67,6 +67,25 @@ struct returning {
     }
 };
 
+/* Owns what a handle names and frees it by `Free`; moved, not copied. */
+template <class Handle, nf_status (*Free)(Handle *)> class owner {
+public:
+    owner() noexcept = default;
+    explicit owner(Handle *handle) noexcept : handle_(handle) {}
+    owner(owner &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    owner &operator=(owner &&other) noexcept {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    ~owner() { Free(handle_); }
+
+    /* For the C functions; stays the owner's. */
+    Handle *handle() const noexcept { return handle_; }
+
+protected:
+    Handle *handle_ = nullptr;
+};
+
 /* Elements that lie side by side, owned by another object. */
 template <class T> class span {
 public:

@@ -67,7 +67,7 @@ private:
     nf_lists raw_;
 };
 
-/* Neighbours of positions that are not points of a set; owns its lists. */
+/* Neighbours of positions, or of some points of a set; owns its lists. */
 class query_result {
 public:
     query_result() noexcept = default;

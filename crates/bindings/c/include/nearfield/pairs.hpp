@@ -9,22 +9,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 
 namespace nearfield {
 
 /* Pairs with their geometry, of an engine or of systems, and the memory that they are in: keep it
  * for the next search. Spans are valid until that; those that were not asked for are empty. */
-class pairs {
+class pairs : public owner<nf_pairs, nf_pairs_free> {
 public:
     /* Without memory for a handle every search into it fails. */
     pairs() noexcept { nf_pairs_new(&handle_); }
-    pairs(pairs &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-    pairs &operator=(pairs &&other) noexcept {
-        std::swap(handle_, other.handle_);
-        return *this;
-    }
-    ~pairs() { nf_pairs_free(handle_); }
 
     std::size_t size() const noexcept { return raw().pairs; }
 
@@ -49,8 +42,6 @@ public:
         return of(static_cast<const T *>(typed<T>(raw().distances)), 1);
     }
 
-    nf_pairs *handle() const noexcept { return handle_; }
-
 private:
     nf_pair_arrays raw() const noexcept {
         nf_pair_arrays found = {};
@@ -66,8 +57,6 @@ private:
     template <class T> span<const T> of(const T *array, std::size_t each) const noexcept {
         return {array, array ? each * size() : 0};
     }
-
-    nf_pairs *handle_ = nullptr;
 };
 
 } // namespace nearfield

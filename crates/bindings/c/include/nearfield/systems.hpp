@@ -10,20 +10,9 @@
 namespace nearfield {
 
 /* Searches many systems at once; see nf_systems_new(). */
-template <class Policy> class basic_systems {
+template <class Policy> class basic_systems : public owner<nf_systems, nf_systems_free> {
 public:
     template <class T> using result = typename Policy::template result<T>;
-
-    basic_systems() noexcept = default;
-    basic_systems(basic_systems &&other) noexcept
-        : handle_(std::exchange(other.handle_, nullptr)) {}
-    basic_systems &operator=(basic_systems &&other) noexcept {
-        std::swap(handle_, other.handle_);
-        return *this;
-    }
-    basic_systems(const basic_systems &) = delete;
-    basic_systems &operator=(const basic_systems &) = delete;
-    ~basic_systems() { nf_systems_free(handle_); }
 
     /* Device, threads, kind and order of lists: defaults() and changes to it. */
     static nf_systems_options defaults() noexcept {
@@ -69,11 +58,6 @@ public:
         }
         return Policy::done(status);
     }
-
-    nf_systems *handle() const noexcept { return handle_; }
-
-private:
-    nf_systems *handle_ = nullptr;
 };
 
 using systems = basic_systems<throwing>;

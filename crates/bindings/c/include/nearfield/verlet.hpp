@@ -8,20 +8,9 @@
 namespace nearfield {
 
 /* Lists with a skin; see nf_verlet_new(). */
-template <class Policy> class basic_verlet_lists {
+template <class Policy> class basic_verlet_lists : public owner<nf_verlet, nf_verlet_free> {
 public:
     template <class T> using result = typename Policy::template result<T>;
-
-    basic_verlet_lists() noexcept = default;
-    basic_verlet_lists(basic_verlet_lists &&other) noexcept
-        : handle_(std::exchange(other.handle_, nullptr)) {}
-    basic_verlet_lists &operator=(basic_verlet_lists &&other) noexcept {
-        std::swap(handle_, other.handle_);
-        return *this;
-    }
-    basic_verlet_lists(const basic_verlet_lists &) = delete;
-    basic_verlet_lists &operator=(const basic_verlet_lists &) = delete;
-    ~basic_verlet_lists() { nf_verlet_free(handle_); }
 
     /* `options` have the radius within which pairs are found. */
     static result<basic_verlet_lists> make(const options &options, float skin) {
@@ -95,11 +84,6 @@ public:
         const nf_status status = nf_verlet_builds(handle_, &builds);
         return Policy::done(status, std::move(builds));
     }
-
-    nf_verlet *handle() const noexcept { return handle_; }
-
-private:
-    nf_verlet *handle_ = nullptr;
 };
 
 using verlet_lists = basic_verlet_lists<throwing>;

@@ -20,7 +20,7 @@ use crate::{
     settings::{precision_of, rule_named},
 };
 use nearfield::{
-    ListKind, ListOrder, PointSetId, Precision, Reduce,
+    Error, ListKind, ListOrder, PointSetId, Precision, Reduce,
     device::{DeviceEngine, DeviceField, DeviceKernel, Progress},
     kernels::Cuda,
 };
@@ -177,17 +177,14 @@ impl PyDeviceEngine {
         let points = self.shared.given(points, "points")?;
         points.points(self.coordinates())?;
         let double = self.precision == Precision::Double;
-        self.shared.work(py, vec![points], |state, given| {
-            state.retire(involving(set));
-            let set = state.set(set)?;
-            let updated = if double {
-                let positions = given[0].lend::<f64>(state.engine.stream());
-                state.engine.update(set, &positions.as_view())
+        self.receive(py, set, vec![points], |engine, set, given| {
+            if double {
+                let positions = given[0].lend::<f64>(engine.stream());
+                engine.update(set, &positions.as_view())
             } else {
-                let positions = given[0].lend::<f32>(state.engine.stream());
-                state.engine.update(set, &positions.as_view())
-            };
-            updated.map_err(raise)
+                let positions = given[0].lend::<f32>(engine.stream());
+                engine.update(set, &positions.as_view())
+            }
         })
     }
 
@@ -501,11 +498,7 @@ impl PyDeviceEngine {
     /// Removes a set, with its points and lists. Its number is refused from then on by IndexError,
     /// and other sets keep theirs. Points leave by an update() with those that stay.
     fn remove_set(&self, py: Python<'_>, set: usize) -> PyResult<()> {
-        self.shared.work(py, Vec::new(), |state, _| {
-            state.retire(involving(set));
-            let set = state.set(set)?;
-            state.engine.remove_point_set(set).map_err(raise)
-        })
+        self.change(py, set, |engine, set| engine.remove_point_set(set))
     }
 
     /// Number of points of a set.
@@ -553,12 +546,23 @@ impl PyDeviceEngine {
         &self,
         py: Python<'_>,
         set: usize,
-        change: impl FnOnce(&mut DeviceEngine, PointSetId) -> Result<(), nearfield::Error> + Send,
+        change: impl FnOnce(&mut DeviceEngine, PointSetId) -> Result<(), Error> + Send,
     ) -> PyResult<()> {
-        self.shared.work(py, Vec::new(), |state, _| {
+        self.receive(py, set, Vec::new(), |engine, set, _| change(engine, set))
+    }
+
+    /// Changes a set by what was given, after which its lists are out of date.
+    pub(super) fn receive(
+        &self,
+        py: Python<'_>,
+        set: usize,
+        given: Vec<GivenArray>,
+        change: impl FnOnce(&mut DeviceEngine, PointSetId, &[GivenArray]) -> Result<(), Error> + Send,
+    ) -> PyResult<()> {
+        self.shared.work(py, given, |state, given| {
             state.retire(involving(set));
             let set = state.set(set)?;
-            change(&mut state.engine, set).map_err(raise)
+            change(&mut state.engine, set, given).map_err(raise)
         })
     }
 

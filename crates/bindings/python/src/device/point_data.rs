@@ -6,8 +6,6 @@ use super::{
     layout::Dtype,
 };
 use crate::{
-    engine::involving,
-    errors::raise,
     filters::Targets,
     points::{field, whole_numbers},
 };
@@ -16,6 +14,36 @@ use nearfield::{
     device::{DeviceEngine, PointNumber},
 };
 use pyo3::{exceptions::PyTypeError, prelude::*};
+
+/// Whole numbers that every point of a set can have.
+#[derive(Debug, Clone, Copy)]
+enum Numbers {
+    Types,
+    Molecules,
+}
+
+impl Numbers {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Types => "types",
+            Self::Molecules => "molecules",
+        }
+    }
+
+    /// Gives a set those of an array of the GPU.
+    fn give<T: PointNumber>(
+        self,
+        engine: &mut DeviceEngine,
+        set: PointSetId,
+        given: &GivenArray,
+    ) -> Result<(), Error> {
+        let numbers = given.lend::<T>(engine.stream());
+        match self {
+            Self::Types => engine.set_types_from_device(set, &numbers.as_view()),
+            Self::Molecules => engine.set_molecules_from_device(set, &numbers.as_view()),
+        }
+    }
+}
 
 impl PyDeviceEngine {
     /// Radii of a set's points.
@@ -31,8 +59,8 @@ impl PyDeviceEngine {
         }
         let radii = self.shared.given(radii, "radii")?;
         radii.shaped(Dtype::F32, &[self.points(set)?])?;
-        self.receive(py, set, radii, |engine, set, radii| {
-            let radii = radii.lend::<f32>(engine.stream());
+        self.receive(py, set, vec![radii], |engine, set, given| {
+            let radii = given[0].lend::<f32>(engine.stream());
             engine.set_radii_from_device(set, &radii.as_view())
         })
     }
@@ -44,26 +72,7 @@ impl PyDeviceEngine {
         set: usize,
         types: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        if !is_on_gpu(types)? {
-            let types = whole_numbers(types, "types", 1)?;
-            return self.change(py, set, move |engine, set| engine.set_types(set, &types));
-        }
-        fn of<T: PointNumber>(
-            engine: &mut DeviceEngine,
-            set: PointSetId,
-            types: &GivenArray,
-        ) -> Result<(), Error> {
-            let types = types.lend::<T>(engine.stream());
-            engine.set_types_from_device(set, &types.as_view())
-        }
-        let types = self.shared.given(types, "types")?;
-        let take = match types.whole_numbers(self.points(set)?)? {
-            Dtype::I32 => of::<i32>,
-            Dtype::I64 => of::<i64>,
-            Dtype::U64 => of::<u64>,
-            _ => of::<u32>,
-        };
-        self.receive(py, set, types, take)
+        self.take_numbers(py, set, types, Numbers::Types)
     }
 
     /// Molecules of a set's points.
@@ -73,28 +82,32 @@ impl PyDeviceEngine {
         set: usize,
         molecules: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        if !is_on_gpu(molecules)? {
-            let molecules = whole_numbers(molecules, "molecules", 1)?;
-            return self.change(py, set, move |engine, set| {
-                engine.set_molecules(set, &molecules)
+        self.take_numbers(py, set, molecules, Numbers::Molecules)
+    }
+
+    fn take_numbers(
+        &self,
+        py: Python<'_>,
+        set: usize,
+        given: &Bound<'_, PyAny>,
+        are: Numbers,
+    ) -> PyResult<()> {
+        let what = are.name();
+        if !is_on_gpu(given)? {
+            let numbers = whole_numbers(given, what, 1)?;
+            return self.change(py, set, move |engine, set| match are {
+                Numbers::Types => engine.set_types(set, &numbers),
+                Numbers::Molecules => engine.set_molecules(set, &numbers),
             });
         }
-        fn of<T: PointNumber>(
-            engine: &mut DeviceEngine,
-            set: PointSetId,
-            molecules: &GivenArray,
-        ) -> Result<(), Error> {
-            let molecules = molecules.lend::<T>(engine.stream());
-            engine.set_molecules_from_device(set, &molecules.as_view())
-        }
-        let molecules = self.shared.given(molecules, "molecules")?;
-        let take = match molecules.whole_numbers(self.points(set)?)? {
-            Dtype::I32 => of::<i32>,
-            Dtype::I64 => of::<i64>,
-            Dtype::U64 => of::<u64>,
-            _ => of::<u32>,
-        };
-        self.receive(py, set, molecules, take)
+        let numbers = self.shared.given(given, what)?;
+        let dtype = numbers.whole_numbers(self.points(set)?)?;
+        self.receive(py, set, vec![numbers], |engine, set, given| match dtype {
+            Dtype::I32 => are.give::<i32>(engine, set, &given[0]),
+            Dtype::I64 => are.give::<i64>(engine, set, &given[0]),
+            Dtype::U64 => are.give::<u64>(engine, set, &given[0]),
+            _ => are.give::<u32>(engine, set, &given[0]),
+        })
     }
 
     /// Targets among a set's points, by a mask where it is on the GPU.
@@ -123,24 +136,9 @@ impl PyDeviceEngine {
             )));
         }
         mask.shaped(Dtype::Bool, &[self.points(set)?])?;
-        self.receive(py, set, mask, |engine, set, mask| {
-            let mask = mask.lend::<u8>(engine.stream());
+        self.receive(py, set, vec![mask], |engine, set, given| {
+            let mask = given[0].lend::<u8>(engine.stream());
             engine.set_target_mask_from_device(set, &mask.as_view())
-        })
-    }
-
-    /// Takes data of a set, whose lists are then out of date, from an array of the GPU.
-    fn receive(
-        &self,
-        py: Python<'_>,
-        set: usize,
-        given: GivenArray,
-        take: impl FnOnce(&mut DeviceEngine, PointSetId, &GivenArray) -> Result<(), Error> + Send,
-    ) -> PyResult<()> {
-        self.shared.work(py, vec![given], |state, given| {
-            state.retire(involving(set));
-            let set = state.set(set)?;
-            take(&mut state.engine, set, &given[0]).map_err(raise)
         })
     }
 }

@@ -87,15 +87,9 @@ impl CpuBackend {
             let spec = ListSpec::lengths(kind);
             walk.lists(self.level(), slots, scratch, spec, &mut sink);
         })?;
-        let pairs = lengths.iter().map(|&length| u64::from(length)).sum();
-        span.record("pairs", pairs);
-        Ok(MeasuredLists {
-            backend: self,
-            sets,
-            kind,
-            lengths,
-            pairs,
-        })
+        let measured = self.measured_before(sets, kind, lengths)?;
+        span.record("pairs", measured.pairs);
+        Ok(measured)
     }
 
     /// Lists that were measured before, by the lengths that

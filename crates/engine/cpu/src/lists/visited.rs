@@ -8,13 +8,13 @@
 //! borrowed. What it finds beyond what was counted is left out.
 
 use super::{
-    geometry::{Arrays, PairGeometry, WHAT},
+    geometry::{Arrays, FirstError, PairGeometry, WHAT},
     neighbor_lists::{ListOrder, NeighborLists},
     storage::Storage,
 };
 use crate::{
     contract::Image,
-    error::{Error, ErrorKind},
+    error::Error,
     pool::CpuBackend,
     sets::PairOfSets,
     stored::{
@@ -24,7 +24,6 @@ use crate::{
 };
 use bytemuck::Zeroable;
 use nearfield_grid::{Precision, SharedMut, memory::zeroed};
-use std::sync::OnceLock;
 
 /// A neighbour of a target.
 #[derive(Clone, Copy)]
@@ -119,22 +118,6 @@ impl Visits for Places<'_> {
                 d2: pair.d2,
             });
         })
-    }
-}
-
-/// The first error of a job.
-#[derive(Default)]
-struct FirstError(OnceLock<Error>);
-
-impl FirstError {
-    fn note(&self, result: Result<(), Error>) {
-        if let Err(error) = result {
-            self.0.get_or_init(|| error);
-        }
-    }
-
-    fn into_result(self) -> Result<(), Error> {
-        self.0.into_inner().map_or(Ok(()), Err)
     }
 }
 
@@ -248,7 +231,7 @@ impl CpuBackend {
                 let mut places = begin..begin + counts[target] as usize;
                 failed.note(of.visit(target, &mut seen, &mut |visited| {
                     let Some(at) = places.next() else { return };
-                    let image = narrowed(&visited, target as u32, &failed);
+                    let image = failed.narrowed(visited.image, target as u32, visited.source);
                     // SAFETY: as in `lists_of_some`; all arrays are as long as the storage.
                     unsafe {
                         indices.write(at, visited.source);
@@ -288,19 +271,4 @@ fn lay_out(lengths: &[u32], lists: &mut NeighborLists) -> Result<(), Error> {
         numbered.map(|(target, &count)| (target as u32, count)),
         pairs,
     )
-}
-
-/// The image in 32-bit counts; a pair that has none is noted as the error of the job.
-fn narrowed<T>(visited: &Visited<T>, target: u32, failed: &FirstError) -> [i32; 3] {
-    visited.image.map(|boxes| {
-        i32::try_from(boxes).unwrap_or_else(|_| {
-            let far = ErrorKind::FarImage {
-                target,
-                source_point: visited.source,
-                boxes,
-            };
-            failed.note(Err(far.into()));
-            0
-        })
-    })
 }

@@ -143,7 +143,7 @@ impl Grid {
             let given = (&*positions).into();
             grid.build(given, Bounds::of(given, from.lattice.domain())?, &lattice)?;
             self.take_level(from, &grid, slots, start)?;
-            // Not both at once.
+            // Each copy is freed before the next level is sorted.
             (*positions, *slots) = (Vec::new(), Vec::new());
             let len = grid.points.len;
             self.levels.push(Level {

@@ -94,7 +94,7 @@ impl CpuBackend {
 
     /// Lists that were measured before, by the lengths that
     /// [`into_lengths`](MeasuredLists::into_lengths) returned. The sets must be as they were then;
-    /// otherwise lists that are written are cut to these lengths, or end with entries of no use.
+    /// otherwise lists that are written are cut to these lengths, or end with stale entries.
     ///
     /// # Errors
     /// [`ErrorKind::ListsLength`] for another number of lengths than of targets.

@@ -1,8 +1,8 @@
 //! Lists and geometry of targets whose neighbours are visited one by one.
 //!
-//! Two kinds of callers have such targets: lists with a skin, whose pairs are decided anew at the
-//! positions of now, and callers that ask for a few points of a set. Both visit every target twice:
-//! the first time neighbours are counted, the second time they are written to their places.
+//! Two kinds of callers have such targets: lists with a skin, whose pairs are decided again at the
+//! current positions, and callers that ask for a few points of a set. Both visit every target
+//! twice: the first time neighbours are counted, the second time they are written to their places.
 //!
 //! **Invariant:** a visit finds the same neighbours each time, because everything that it reads is
 //! borrowed. What it finds beyond what was counted is left out.
@@ -175,8 +175,8 @@ impl CpuBackend {
         failed.into_result()
     }
 
-    /// The pairs of stored lists at the positions of now, with their geometry: those within the
-    /// radius that the lists hold, in the order of the lists.
+    /// The pairs of stored lists that are within the radius at the current positions, with their
+    /// geometry, in the order of the lists.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`], [`ErrorKind::Interrupted`], and [`ErrorKind::FarImage`] when

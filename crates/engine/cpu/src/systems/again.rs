@@ -2,7 +2,7 @@
 //!
 //! A list with a skin serves many steps: while points have moved little, every pair within the
 //! radius is in it, through the image that it was found by. [`Candidates`] keep the source and the
-//! image of each, eight bytes; a step computes them anew by the contract and keeps the pairs within
+//! image of each, eight bytes; a step recomputes each by the contract and keeps the pairs within
 //! the radius. So its pairs are those of a search, bit for bit, in the order of the list.
 //!
 //! # Two passes
@@ -10,8 +10,8 @@
 //! Parts of 2,048 points are cut by number alone. The first pass tests the candidates of every part
 //! and notes those within the radius, and how many each point has. Then all lengths are known,
 //! every array gets its final size, and the second pass computes what was asked for from the notes,
-//! as that of a search does. A candidate is noted whether or not it is a pair, and the place of the
-//! next moves on only if it is: a branch that nobody can predict costs more than a store.
+//! as that of a search does. Every candidate is stored, and the next overwrites it unless it is a
+//! pair: a branch that cannot be predicted costs more than a store.
 //!
 //! **Invariant:** the caller decides whether the list still holds all pairs; the points, their
 //! number and the cells are otherwise those of the search that found it.
@@ -311,7 +311,7 @@ struct Find<'a, T> {
     /// What is tested.
     lists: Lists<'a, T>,
     points: Range<usize>,
-    /// As long as there are candidates.
+    /// Room for all candidates of these points.
     hits: &'a mut [u32],
     lengths: &'a mut [u64],
     /// Number of pairs, added to.

@@ -126,7 +126,8 @@ impl CpuBackend {
     /// whether or not they are among the [chosen](crate::PairFilter::chosen) targets.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`] and [`ErrorKind::Interrupted`].
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) and
+    /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted).
     ///
     /// # Panics
     /// When there is no such place, as indexing a slice does.
@@ -179,8 +180,10 @@ impl CpuBackend {
     /// geometry, in the order of the lists.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`], [`ErrorKind::Interrupted`], and [`ErrorKind::FarImage`] when
-    /// neighbours are more than 2³¹ boxes apart; the geometry is then unspecified.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory),
+    /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted), and
+    /// [`ErrorKind::FarImage`](crate::ErrorKind::FarImage) when neighbours are more than 2³¹
+    /// boxes apart; the geometry is then unspecified.
     pub fn stored_geometry(
         &self,
         pairs: &StoredPairs<'_, f32>,

@@ -374,7 +374,7 @@ pub enum ErrorKind {
         /// The reason, which names the radius and the skin together as the radius.
         source: nearfield_grid::Error,
     },
-    /// Candidates are of another number of points than are to be searched.
+    /// Candidates were found for another number of points than are to be searched.
     #[error(
         "the candidates for {points} points are {}: search first, and take what it found",
         match .searched {

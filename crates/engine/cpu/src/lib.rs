@@ -33,10 +33,9 @@
 //! # Lists that serve many steps
 //!
 //! A list with a skin holds the pairs of a larger radius. For point sets it is a list of sources
-//! ([`StoredPairs`]), whose pairs are decided anew at the positions of now, with their
+//! ([`StoredPairs`]), whose pairs are decided again at the current positions, with their
 //! displacements on request. For many systems [`Candidates`] keep the image of every pair too, so a
-//! step looks nothing up but two points. Both decide by the contract: their pairs are those of a
-//! search.
+//! step does not look for images. Both decide by the contract: their pairs are those of a search.
 //!
 //! # Filters
 //!
@@ -46,9 +45,9 @@
 //!
 //! # Single targets
 //!
-//! [`CpuBackend::visit_pairs`] and the lists of a few chosen points go target by target and skip
-//! the preparation of a whole search: for a handful of points out of a million that is what counts.
-//! They are decided as in a search, so their lists are parts of its lists.
+//! [`PairOfSets::for_each_neighbor`] and [`CpuBackend::lists_of_some`] go target by target and skip
+//! the preparation of a whole search, which takes longer than a handful of points out of a million.
+//! They decide as a search does, so they find the same pairs.
 //!
 //! # Shares
 //!

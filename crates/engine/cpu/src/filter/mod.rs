@@ -152,8 +152,8 @@ impl PairFilter<'_> {
         if let Some(TypeCutoffs { table, types }) = self.cutoffs {
             if !table.is_for(radius) {
                 return Err(ErrorKind::Sets {
-                    reason: "the cut-offs are larger than the radius or of the other precision: make the table for \
-                             this radius",
+                    reason: "the cut-offs are larger than the radius or of the other precision: \
+                             make the table for this radius",
                 }
                 .into());
             }

@@ -307,7 +307,7 @@ impl MeasuredLists<'_> {
             distance_squared: SharedMut::new(&mut geometry.single.distance_squared),
             double,
             image: SharedMut::new(&mut geometry.image),
-            far: OnceLock::new(),
+            far: FirstError::default(),
         };
         let walk = Walk::with_images(self.sets())?;
         let backend = self.backend();
@@ -327,10 +327,40 @@ impl MeasuredLists<'_> {
                 failed => scratch.failed = failed,
             }
         })?;
-        match shared.far.into_inner() {
-            Some(far) => Err(far),
-            None => Ok(()),
+        shared.far.into_result()
+    }
+}
+
+/// The first error of a job.
+#[derive(Default)]
+pub(super) struct FirstError(OnceLock<Error>);
+
+impl FirstError {
+    /// Keeps an error, if it is the first.
+    pub(super) fn note(&self, result: Result<(), Error>) {
+        if let Err(error) = result {
+            self.0.get_or_init(|| error);
         }
+    }
+
+    /// The image in 32-bit counts; a pair that has none is noted as an error.
+    pub(super) fn narrowed(&self, image: Image, target: u32, source: u32) -> [i32; 3] {
+        image.map(|boxes| {
+            i32::try_from(boxes).unwrap_or_else(|_| {
+                let far = ErrorKind::FarImage {
+                    target,
+                    source_point: source,
+                    boxes,
+                };
+                self.note(Err(far.into()));
+                0
+            })
+        })
+    }
+
+    /// That error.
+    pub(super) fn into_result(self) -> Result<(), Error> {
+        self.0.into_inner().map_or(Ok(()), Err)
     }
 }
 
@@ -357,7 +387,7 @@ struct TaskContext<'a> {
     /// Where images go.
     image: SharedMut<'a, [i32; 3]>,
     /// A pair whose image has no 32-bit counts.
-    far: OnceLock<Error>,
+    far: FirstError,
 }
 
 /// The input of geometry in `f64`, and where the results go.
@@ -450,7 +480,7 @@ impl VisitPairs for Writer<'_> {
         let shared = self.shared;
         if !shared.half && shared.order == ListOrder::Unspecified && shared.double.is_none() {
             let source = pairs.sources.first().copied().unwrap_or_default();
-            let image = shared.narrowed(pairs.image, self.target, source);
+            let image = shared.far.narrowed(pairs.image, self.target, source);
             let begin = self.list.start;
             self.list.start = self.list.end.min(begin + pairs.sources.len());
             // SAFETY: entries of this target's list, and every sorted target is visited once.
@@ -461,7 +491,7 @@ impl VisitPairs for Writer<'_> {
             if shared.half && (index, pairs.image) <= (self.target, [0; 3]) {
                 continue;
             }
-            let image = shared.narrowed(pairs.image, self.target, index);
+            let image = shared.far.narrowed(pairs.image, self.target, index);
             let (d, d2) = match &shared.double {
                 Some(double) => double.pair(self.slot, index, pairs.image),
                 None => (pair.d.map(f64::from), pair.d2.into()),
@@ -506,22 +536,6 @@ impl Writer<'_> {
 }
 
 impl TaskContext<'_> {
-    /// The image in 32-bit counts; a pair that has none is remembered as the error of the call.
-    fn narrowed(&self, image: Image, target: u32, source: u32) -> [i32; 3] {
-        image.map(|boxes| {
-            i32::try_from(boxes).unwrap_or_else(|_| {
-                self.far.get_or_init(|| {
-                    Error::from(ErrorKind::FarImage {
-                        target,
-                        source_point: source,
-                        boxes,
-                    })
-                });
-                0
-            })
-        })
-    }
-
     /// The entries of a target's list in all arrays.
     fn list(&self, target: usize) -> Range<usize> {
         let begin = self.starts[target] as usize;

@@ -87,20 +87,14 @@ impl CpuBackend {
             let spec = ListSpec::lengths(kind);
             walk.lists(self.level(), slots, scratch, spec, &mut sink);
         })?;
-        let pairs = lengths.iter().map(|&length| u64::from(length)).sum();
-        span.record("pairs", pairs);
-        Ok(MeasuredLists {
-            backend: self,
-            sets,
-            kind,
-            lengths,
-            pairs,
-        })
+        let measured = self.measured_before(sets, kind, lengths)?;
+        span.record("pairs", measured.pairs);
+        Ok(measured)
     }
 
     /// Lists that were measured before, by the lengths that
     /// [`into_lengths`](MeasuredLists::into_lengths) returned. The sets must be as they were then;
-    /// otherwise lists that are written are cut to these lengths, or end with entries of no use.
+    /// otherwise lists that are written are cut to these lengths, or end with stale entries.
     ///
     /// # Errors
     /// [`ErrorKind::ListsLength`] for another number of lengths than of targets.

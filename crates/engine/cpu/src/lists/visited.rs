@@ -1,20 +1,20 @@
 //! Lists and geometry of targets whose neighbours are visited one by one.
 //!
-//! Two kinds of callers have such targets: lists with a skin, whose pairs are decided anew at the
-//! positions of now, and callers that ask for a few points of a set. Both visit every target twice:
-//! the first time neighbours are counted, the second time they are written to their places.
+//! Two kinds of callers have such targets: lists with a skin, whose pairs are decided again at the
+//! current positions, and callers that ask for a few points of a set. Both visit every target
+//! twice: the first time neighbours are counted, the second time they are written to their places.
 //!
 //! **Invariant:** a visit finds the same neighbours each time, because everything that it reads is
 //! borrowed. What it finds beyond what was counted is left out.
 
 use super::{
-    geometry::{Arrays, PairGeometry, WHAT},
+    geometry::{Arrays, FirstError, PairGeometry, WHAT},
     neighbor_lists::{ListOrder, NeighborLists},
     storage::Storage,
 };
 use crate::{
     contract::Image,
-    error::{Error, ErrorKind},
+    error::Error,
     pool::CpuBackend,
     sets::PairOfSets,
     stored::{
@@ -24,7 +24,6 @@ use crate::{
 };
 use bytemuck::Zeroable;
 use nearfield_grid::{Precision, SharedMut, memory::zeroed};
-use std::sync::OnceLock;
 
 /// A neighbour of a target.
 #[derive(Clone, Copy)]
@@ -122,28 +121,13 @@ impl Visits for Places<'_> {
     }
 }
 
-/// The first error of a job.
-#[derive(Default)]
-struct FirstError(OnceLock<Error>);
-
-impl FirstError {
-    fn note(&self, result: Result<(), Error>) {
-        if let Err(error) = result {
-            self.0.get_or_init(|| error);
-        }
-    }
-
-    fn into_result(self) -> Result<(), Error> {
-        self.0.into_inner().map_or(Ok(()), Err)
-    }
-}
-
 impl CpuBackend {
     /// Numbers of neighbours of some targets of sorted sets, given by their places in sorted order,
     /// whether or not they are among the [chosen](crate::PairFilter::chosen) targets.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`] and [`ErrorKind::Interrupted`].
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) and
+    /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted).
     ///
     /// # Panics
     /// When there is no such place, as indexing a slice does.
@@ -192,12 +176,14 @@ impl CpuBackend {
         failed.into_result()
     }
 
-    /// The pairs of stored lists at the positions of now, with their geometry: those within the
-    /// radius that the lists hold, in the order of the lists.
+    /// The pairs of stored lists that are within the radius at the current positions, with their
+    /// geometry, in the order of the lists.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`], [`ErrorKind::Interrupted`], and [`ErrorKind::FarImage`] when
-    /// neighbours are more than 2³¹ boxes apart; the geometry is then unspecified.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory),
+    /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted), and
+    /// [`ErrorKind::FarImage`](crate::ErrorKind::FarImage) when neighbours are more than 2³¹
+    /// boxes apart; the geometry is then unspecified.
     pub fn stored_geometry(
         &self,
         pairs: &StoredPairs<'_, f32>,
@@ -248,7 +234,7 @@ impl CpuBackend {
                 let mut places = begin..begin + counts[target] as usize;
                 failed.note(of.visit(target, &mut seen, &mut |visited| {
                     let Some(at) = places.next() else { return };
-                    let image = narrowed(&visited, target as u32, &failed);
+                    let image = failed.narrowed(visited.image, target as u32, visited.source);
                     // SAFETY: as in `lists_of_some`; all arrays are as long as the storage.
                     unsafe {
                         indices.write(at, visited.source);
@@ -288,19 +274,4 @@ fn lay_out(lengths: &[u32], lists: &mut NeighborLists) -> Result<(), Error> {
         numbered.map(|(target, &count)| (target as u32, count)),
         pairs,
     )
-}
-
-/// The image in 32-bit counts; a pair that has none is noted as the error of the job.
-fn narrowed<T>(visited: &Visited<T>, target: u32, failed: &FirstError) -> [i32; 3] {
-    visited.image.map(|boxes| {
-        i32::try_from(boxes).unwrap_or_else(|_| {
-            let far = ErrorKind::FarImage {
-                target,
-                source_point: visited.source,
-                boxes,
-            };
-            failed.note(Err(far.into()));
-            0
-        })
-    })
 }

@@ -2,7 +2,7 @@
 //!
 //! A list with a skin serves many steps: while points have moved little, every pair within the
 //! radius is in it, through the image that it was found by. [`Candidates`] keep the source and the
-//! image of each, eight bytes; a step computes them anew by the contract and keeps the pairs within
+//! image of each, eight bytes; a step recomputes each by the contract and keeps the pairs within
 //! the radius. So its pairs are those of a search, bit for bit, in the order of the list.
 //!
 //! # Two passes
@@ -10,8 +10,8 @@
 //! Parts of 2,048 points are cut by number alone. The first pass tests the candidates of every part
 //! and notes those within the radius, and how many each point has. Then all lengths are known,
 //! every array gets its final size, and the second pass computes what was asked for from the notes,
-//! as that of a search does. A candidate is noted whether or not it is a pair, and the place of the
-//! next moves on only if it is: a branch that nobody can predict costs more than a store.
+//! as that of a search does. Every candidate is stored, and the next overwrites it unless it is a
+//! pair: a branch that cannot be predicted costs more than a store.
 //!
 //! **Invariant:** the caller decides whether the list still holds all pairs; the points, their
 //! number and the cells are otherwise those of the search that found it.
@@ -43,7 +43,7 @@ const PART: usize = 2048;
 /// They take eight bytes each. Where points fill space evenly, a skin of a tenth of the radius
 /// makes them a third more than the pairs that count, and a skin as large as the radius eight times
 /// as many.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Candidates<T> {
     /// First candidate of every point, and their number.
     offsets: Vec<u64>,
@@ -56,18 +56,6 @@ pub struct Candidates<T> {
     /// Those that are within the radius now, and working memory, by part. The memory stays from
     /// step to step.
     parts: Vec<Part>,
-}
-
-impl<T> Default for Candidates<T> {
-    fn default() -> Self {
-        Self {
-            offsets: Vec::new(),
-            sources: Vec::new(),
-            images: Vec::new(),
-            table: Vec::new(),
-            parts: Vec::new(),
-        }
-    }
 }
 
 /// Consecutive points, and their pairs.
@@ -226,37 +214,15 @@ impl CpuBackend {
         if let Some(error) = parts.iter_mut().find_map(|part| part.error.take()) {
             return Err(error);
         }
-        let all = parts.iter().map(|part| part.hits.len()).sum();
-        pairs.resize(wanted, all)?;
-        if let Some(last) = pairs.offsets.last_mut() {
-            *last = all as u64;
-        }
-        let sizes = parts
-            .iter()
-            .map(|part| (part.points.len(), part.hits.len()));
-        let places = pairs.places_of(sizes);
-        let mut before = 0;
-        let mut jobs = nearfield_grid::memory::with_room(parts.len(), WHAT)?;
-        for (part, to) in parts.iter().zip(places) {
-            jobs.push((part, before, to));
-            before += part.hits.len() as u64;
-        }
-        self.install_for(all, || {
-            jobs.into_par_iter()
-                .with_max_len(1)
-                .run(|(part, before, to)| {
-                    let write = Write {
-                        positions: systems.positions,
-                        lists,
-                        part,
-                        to,
-                        before,
-                        wanted,
-                    };
-                    with_level(self.level(), write);
-                });
-        });
-        Ok(())
+        let size = |part: &Part| (part.points.len(), part.hits.len());
+        self.write_parts(wanted, pairs, parts, size, |part, before, to| Write {
+            positions: systems.positions,
+            lists,
+            part,
+            to,
+            before,
+            wanted,
+        })
     }
 }
 
@@ -345,7 +311,7 @@ struct Find<'a, T> {
     /// What is tested.
     lists: Lists<'a, T>,
     points: Range<usize>,
-    /// As long as there are candidates.
+    /// Room for all candidates of these points.
     hits: &'a mut [u32],
     lengths: &'a mut [u64],
     /// Number of pairs, added to.
@@ -387,38 +353,20 @@ struct Write<'a, T, I> {
 impl<T: SystemReal, I: PairIndex> Task for Write<'_, T, I> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let (lists, to) = (self.lists, self.to);
-        let mut begin = 0;
-        for (point, length) in self.part.points.clone().zip(to.offsets) {
+        let (lists, mut to) = (self.lists, self.to);
+        let (offsets, mut begin) = (std::mem::take(&mut to.offsets), 0);
+        for (point, length) in self.part.points.clone().zip(offsets) {
             let entries = begin..begin + *length as usize;
             *length = self.before + begin as u64;
             begin = entries.end;
-            let hits = self.part.hits[entries.clone()]
-                .iter()
-                .map(|&hit| hit as usize);
-            let from = self.positions[point];
-            let of_pair = |hit| lists.displacement(self.positions, from, hit);
             if self.wanted.targets {
                 to.targets[entries.clone()].fill(I::of(point));
             }
-            if self.wanted.sources {
-                let to = &mut to.sources[entries.clone()];
-                (to.iter_mut().zip(hits.clone()))
-                    .for_each(|(to, hit)| *to = I::of(lists.sources[hit] as usize));
-            }
-            if self.wanted.images {
-                let to = &mut to.images[entries.clone()];
-                (to.iter_mut().zip(hits.clone()))
-                    .for_each(|(to, hit)| *to = lists.table[lists.images[hit] as usize].0);
-            }
-            if self.wanted.displacements {
-                let to = &mut to.displacements[entries.clone()];
-                (to.iter_mut().zip(hits.clone())).for_each(|(to, hit)| *to = of_pair(hit));
-            }
-            if self.wanted.distances {
-                let to = &mut to.distances[entries];
-                (to.iter_mut().zip(hits)).for_each(|(to, hit)| *to = square(of_pair(hit)).root());
-            }
+            let (from, hits) = (self.positions[point], &self.part.hits[entries.clone()]);
+            let source = |hit: u32| lists.sources[hit as usize] as usize;
+            let image = |hit: u32| lists.table[lists.images[hit as usize] as usize].0;
+            let d = |hit: u32| lists.displacement(self.positions, from, hit as usize);
+            to.write_found(self.wanted, entries, hits, source, image, d);
         }
     }
 }

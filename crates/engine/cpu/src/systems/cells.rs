@@ -97,23 +97,26 @@ pub(super) fn search<T: SystemReal>(
         share: None,
         filter: Default::default(),
     };
-    let reach = ImagesInReach::new(&of.domain, of.radius, &bounds);
-    let is_one = reach.names_one(&bounds);
-    if wanted.needs_geometry() && !is_one {
+    let reach =
+        (wanted.needs_geometry()).then(|| ImagesInReach::new(&of.domain, of.radius, &bounds));
+    if reach
+        .as_ref()
+        .is_some_and(|reach| !reach.names_one(&bounds))
+    {
         let mut geometry = PairGeometry::default();
         let measured = backend.measure(sets, kind)?;
         measured.write_geometry(order, &mut geometry)?;
-        Ok(Pairs::Geometry(Box::new(geometry)))
-    } else {
-        let mut lists = NeighborLists::default();
-        backend.search(sets, kind, order, &mut lists)?;
-        if !wanted.needs_geometry() {
-            return Ok(Pairs::Lists(lists));
-        }
-        Ok(Pairs::OneImage(Box::new(OneImage {
+        return Ok(Pairs::Geometry(Box::new(geometry)));
+    }
+    let mut lists = NeighborLists::default();
+    backend.search(sets, kind, order, &mut lists)?;
+    let domain = of.domain;
+    Ok(match reach {
+        None => Pairs::Lists(lists),
+        Some(reach) => Pairs::OneImage(Box::new(OneImage {
             lists,
             reach,
-            domain: of.domain,
-        })))
-    }
+            domain,
+        })),
+    })
 }

@@ -33,16 +33,24 @@ mod scan;
 mod tasks;
 mod write;
 
-use crate::{error::Error, lists::neighbor_lists::ListOrder, pool::CpuBackend, simd::with_level};
+use crate::{
+    error::Error,
+    lists::neighbor_lists::ListOrder,
+    pool::CpuBackend,
+    simd::{Task, with_level},
+};
 use input::{SystemReal, Systems, WHAT};
-use nearfield_grid::{memory::make_room, parallel::PoolLoops};
+use nearfield_grid::{
+    memory::{make_room, make_room_for_one, with_room},
+    parallel::PoolLoops,
+};
 use nearfield_pairs::ListKind;
 use pairs::SystemPairs;
 use quantities::{PairIndex, Quantities};
 use rayon::prelude::*;
 use tasks::Wanted;
 use tracing::field::Empty;
-use write::Write;
+use write::{Part, Place, Write};
 
 impl CpuBackend {
     /// Finds the pairs of all systems and writes the quantities that are asked for into `pairs`,
@@ -122,7 +130,7 @@ impl CpuBackend {
         let mut parts = Vec::new();
         for task in found.tasks() {
             for part in task.parts(systems) {
-                nearfield_grid::memory::make_room_for_one(&mut parts, WHAT)?;
+                make_room_for_one(&mut parts, WHAT)?;
                 parts.push((part, 0));
             }
         }
@@ -132,34 +140,45 @@ impl CpuBackend {
             *count = part.count(systems, lengths);
             rest = others;
         }
-        let all: u64 = parts.iter().map(|&(_, count)| count).sum();
-        let entries = usize::try_from(all).unwrap_or(usize::MAX);
-        pairs.resize(wanted.quantities, entries)?;
+        let quantities = wanted.quantities;
+        let size = |(part, count): &(Part<'_, T>, usize)| (part.points.len(), *count);
+        self.write_parts(quantities, pairs, &parts, size, |(part, _), before, to| {
+            Write {
+                systems,
+                part,
+                to,
+                before,
+                wanted: quantities,
+            }
+        })
+    }
+
+    /// Makes room for the pairs of all parts, which have so many points and pairs each, and runs
+    /// what `write` returns for every part, the number of pairs before it, and its place.
+    fn write_parts<'p, T: SystemReal, I: PairIndex, P: Sync, W: Task>(
+        &self,
+        wanted: Quantities,
+        pairs: &'p mut SystemPairs<T, I>,
+        parts: &'p [P],
+        size: impl Fn(&P) -> (usize, usize),
+        write: impl Fn(&'p P, u64, Place<'p, T, I>) -> W + Sync,
+    ) -> Result<(), Error> {
+        let sizes = || parts.iter().map(&size);
+        let all = (sizes().map(|(_, count)| count)).fold(0, usize::saturating_add);
+        pairs.resize(wanted, all)?;
         if let Some(last) = pairs.offsets.last_mut() {
-            *last = all;
+            *last = all as u64;
         }
-        let sizes = parts.iter();
-        let sizes = sizes.map(|(part, count)| (part.points.len(), *count as usize));
-        let places = pairs.places_of(sizes);
-        let mut before = 0;
-        let mut jobs = nearfield_grid::memory::with_room(parts.len(), WHAT)?;
-        for ((part, count), to) in parts.iter().zip(places) {
+        let (mut before, mut jobs) = (0, with_room(parts.len(), WHAT)?);
+        let points = pairs.offsets.len();
+        for ((part, (_, count)), to) in parts.iter().zip(sizes()).zip(pairs.places_of(sizes())) {
             jobs.push((part, before, to));
-            before += count;
+            before += count as u64;
         }
         self.install_for(points, || {
             jobs.into_par_iter()
                 .with_max_len(1)
-                .run(|(part, before, to)| {
-                    let write = Write {
-                        systems,
-                        part,
-                        to,
-                        before,
-                        wanted: wanted.quantities,
-                    };
-                    with_level(self.level(), write);
-                });
+                .run(|(part, before, to)| with_level(self.level(), write(part, before, to)));
         });
         Ok(())
     }

@@ -103,12 +103,12 @@ impl<T: SystemReal> Part<'_, T> {
     }
 
     /// Writes the lengths of all lists of the part; returns the number of pairs.
-    pub(super) fn count(&self, systems: &Systems<'_, T>, lengths: &mut [u64]) -> u64 {
+    pub(super) fn count(&self, systems: &Systems<'_, T>, lengths: &mut [u64]) -> usize {
         let first = systems.range(self.task.systems.start).start;
         let mut pairs = 0;
         self.for_each_point(systems, |by, begin, point| {
-            let count = self.task.count(by, point - first, point - begin) as u64;
-            lengths[point - self.points.start] = count;
+            let count = self.task.count(by, point - first, point - begin);
+            lengths[point - self.points.start] = count as u64;
             pairs += count;
         });
         pairs
@@ -138,6 +138,46 @@ impl<T, I> SystemPairs<T, I> {
             displacements: cut(&mut rest.displacements, pairs),
             distances: cut(&mut rest.distances, pairs),
         })
+    }
+}
+
+impl<T: SystemReal, I: PairIndex> Place<'_, T, I> {
+    /// Writes the pairs that were `found` of a point to `entries`, as many as there are; three
+    /// functions return the source of a pair, its image and its displacement.
+    #[inline(always)]
+    pub(super) fn write_found(
+        &mut self,
+        wanted: Quantities,
+        entries: Range<usize>,
+        found: &[u32],
+        source: impl Fn(u32) -> usize,
+        image: impl Fn(u32) -> [i32; 3],
+        displacement: impl Fn(u32) -> [T; 3],
+    ) {
+        if wanted.sources {
+            let to = &mut self.sources[entries.clone()];
+            for (to, &pair) in to.iter_mut().zip(found) {
+                *to = I::of(source(pair));
+            }
+        }
+        if wanted.images {
+            let to = &mut self.images[entries.clone()];
+            for (to, &pair) in to.iter_mut().zip(found) {
+                *to = image(pair);
+            }
+        }
+        if wanted.displacements {
+            let to = &mut self.displacements[entries.clone()];
+            for (to, &pair) in to.iter_mut().zip(found) {
+                *to = displacement(pair);
+            }
+        }
+        if wanted.distances {
+            let to = &mut self.distances[entries];
+            for (to, &pair) in to.iter_mut().zip(found) {
+                *to = square(displacement(pair)).root();
+            }
+        }
     }
 }
 
@@ -206,34 +246,11 @@ impl<T: SystemReal, I: PairIndex> Write<'_, T, I> {
         entries: Range<usize>,
     ) {
         let hits = &self.part.task.hits;
-        if self.wanted.sources {
-            let to = &mut self.to.sources[entries.clone()];
-            for (to, &tag) in to.iter_mut().zip(list) {
-                *to = I::of(begin + tags.source(tag));
-            }
-        }
-        if self.wanted.images {
-            let to = &mut self.to.images[entries.clone()];
-            for (to, &tag) in to.iter_mut().zip(list) {
-                *to = hits.images[tags.image(tag)];
-            }
-        }
         let (positions, from) = (self.systems.positions, self.systems.positions[point]);
-        if self.wanted.displacements {
-            let to = &mut self.to.displacements[entries.clone()];
-            for (to, &tag) in to.iter_mut().zip(list) {
-                let shift = hits.shifts[tags.image(tag)];
-                *to = displacement(from, positions[begin + tags.source(tag)], shift);
-            }
-        }
-        if self.wanted.distances {
-            let to = &mut self.to.distances[entries];
-            for (to, &tag) in to.iter_mut().zip(list) {
-                let shift = hits.shifts[tags.image(tag)];
-                let d = displacement(from, positions[begin + tags.source(tag)], shift);
-                *to = square(d).root();
-            }
-        }
+        let source = |tag| begin + tags.source(tag);
+        let image = |tag| hits.images[tags.image(tag)];
+        let d = |tag| displacement(from, positions[source(tag)], hits.shifts[tags.image(tag)]);
+        (self.to).write_found(self.wanted, entries, list, source, image, d);
     }
 
     /// The pairs of a point of a system that was searched by cells.
@@ -267,9 +284,7 @@ impl<T: SystemReal, I: PairIndex> Write<'_, T, I> {
             }
         }
     }
-}
 
-impl<T: SystemReal, I: PairIndex> Write<'_, T, I> {
     /// The geometry of the pairs of a point whose images follow from the coordinates.
     #[inline(always)]
     fn one_image(&mut self, found: &OneImage, begin: usize, number: usize, entries: Range<usize>) {

@@ -2,9 +2,9 @@
 //!
 //! One point with a radius a hundred times that of the others would make cells a hundred times as
 //! long, and a search of them quadratic. Here points of similar radius are a *level*: each has
-//! cells of its own, about as long as its largest radius. Levels stand one behind the other among
-//! the sorted points, so everything that goes by slot (coordinates, radii, channels, lists) is as
-//! it was. Only cells and the search for runs know of levels ([`super::sweep_levels`]).
+//! cells of its own, about as long as its largest radius. Levels follow one another in the sorted
+//! points, so everything that goes by slot (coordinates, radii, channels, lists) is as it was. Only
+//! cells and the search for runs know of levels ([`super::sweep_levels`]).
 //!
 //! # Which points are a level
 //!
@@ -143,7 +143,7 @@ impl Grid {
             let given = (&*positions).into();
             grid.build(given, Bounds::of(given, from.lattice.domain())?, &lattice)?;
             self.take_level(from, &grid, slots, start)?;
-            // Not both at once.
+            // Each copy is freed before the next level is sorted.
             (*positions, *slots) = (Vec::new(), Vec::new());
             let len = grid.points.len;
             self.levels.push(Level {

@@ -1,11 +1,11 @@
 //! The candidates of cells of a set: of all its points or, where they were sorted by their radii,
 //! of every level.
 //!
-//! A search of every level of the sources stands beside the others, each with the rows that the
-//! targets of now reach there ([`super::levels`]). Cells of different levels are unrelated, so the
-//! targets of a cell have a block of cells in another level: from the smallest to the largest cell
-//! that any of them would have there. Targets of one cell lie in one box after they are wrapped, so
-//! that block is contiguous.
+//! Every level of the sources has a search of its own, with the rows that the current targets reach
+//! there ([`super::levels`]). Cells of different levels are unrelated, so the targets of a cell
+//! have a block of cells in another level: from the smallest to the largest cell that any of them
+//! would have there. Targets of one cell lie in one box after they are wrapped, so that block is
+//! contiguous.
 //!
 //! **Invariant:** as that of [`super::sweep`]: the runs hold every sorted point in reach of any of
 //! the targets, each once per image.

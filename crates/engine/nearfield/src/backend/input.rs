@@ -49,7 +49,7 @@ pub(crate) enum JobKind {
     Chunks,
     /// Batches of pairs for a callback.
     Batches,
-    /// The neighbours of one point for a callback.
+    /// The neighbours of one point for a callback, or lists of a few points.
     Visits,
     /// A pair kernel, by the name of its type.
     Kernel(&'static str),

@@ -184,10 +184,7 @@ impl Feature {
             }
             Self::FiltersByCells { .. } => "use Strategy::Flat or Strategy::Auto, or Device::Cpu",
             Self::AllPairs => "use Device::Auto, Device::Cpu, Device::Gpu or Device::Hybrid",
-            Self::PointRadii | Self::QueryWithRadii | Self::SlantedBox => {
-                "use Device::Gpu, Device::Auto or Device::Cpu"
-            }
-            feature if feature.is_of_engine() => "use Device::Auto or Device::Cpu",
+            feature if feature.is_of_engine() => "use Device::Gpu, Device::Auto or Device::Cpu",
             _ => "use Device::Auto, Device::Hybrid or Device::Cpu",
         }
     }

@@ -74,7 +74,6 @@ impl Report {
 }
 
 /// Bytes an engine holds by structure, room kept for the next step included.
-///
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct MemoryReport {

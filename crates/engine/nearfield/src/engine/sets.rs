@@ -116,11 +116,7 @@ impl Set {
     pub(crate) fn in_place(&self) -> Result<(), Error> {
         match &self.astray {
             None => Ok(()),
-            Some(source) => Err(ErrorKind::Positions {
-                set: self.id,
-                source: source.clone(),
-            }
-            .into()),
+            Some(source) => Err(self.refusal(source.clone())),
         }
     }
 
@@ -166,12 +162,10 @@ impl Set {
         }
     }
 
-    /// The sorted place of every point of the set, whose grid is `grid`.
-    ///
-    /// The inverse of the order of the sorted points. Two threads that come at once both compute
-    /// it, and the first result is kept.
-    pub(crate) fn places(&self, grid: &Grid) -> Result<&Permutation, nearfield_grid::Error> {
-        places_in(&self.places, grid)
+    /// That the points cannot be sorted.
+    fn refusal(&self, source: nearfield_grid::Error) -> Error {
+        let set = self.id;
+        ErrorKind::Positions { set, source }.into()
     }
 
     /// The points as the CPU pool searches them by the `rule`: sorted by their radii first, where
@@ -181,11 +175,7 @@ impl Set {
     /// [`ErrorKind::Positions`] for a set that cannot be sorted, and those of memory.
     fn searched(&self, rule: RadiusRule, backend: &CpuBackend) -> Result<&Grid, Error> {
         self.in_place()?;
-        let refuse = |source| {
-            let set = self.id;
-            Error::from(ErrorKind::Positions { set, source })
-        };
-        let grid = self.grid.get(backend).map_err(refuse)?;
+        let grid = (self.grid.get(backend)).map_err(|source| self.refusal(source))?;
         let by_radii = match rule {
             RadiusRule::Uniform => None,
             _ => self.radii.by_radii(self.id, grid, rule, backend)?,
@@ -202,15 +192,12 @@ impl Set {
         rule: RadiusRule,
         backend: &CpuBackend,
     ) -> Result<&Permutation, Error> {
-        let refuse = |source| {
-            let set = self.id;
-            Error::from(ErrorKind::Positions { set, source })
-        };
         let grid = self.searched(rule, backend)?;
-        match self.radii.copy_of(grid) {
-            Some(copy) => copy.places().map_err(refuse),
-            None => self.places(grid).map_err(refuse),
-        }
+        let places = match self.radii.copy_of(grid) {
+            Some(copy) => copy.places(),
+            None => places_in(&self.places, grid),
+        };
+        places.map_err(|source| self.refusal(source))
     }
 
     /// Bytes of the sorted places.

@@ -16,7 +16,10 @@ use crate::{
     systems::{PairIndex, Quantities, SystemPairs, SystemReal, Systems},
 };
 use nearfield_cpu::Candidates;
-use nearfield_grid::{self as grid, memory::make_room};
+use nearfield_grid::{
+    self as grid,
+    memory::{copied, with_room},
+};
 
 /// The name of the memory of the points of the last build in messages.
 const WHAT: &str = "the points of the last search";
@@ -39,8 +42,7 @@ impl SystemSearchBuilder {
         Ok(SkinSearch {
             search: self.build()?,
             skin,
-            built: Built::default(),
-            holds: false,
+            built: None,
             found: SystemPairs::default(),
             candidates: Candidates::default(),
             builds: 0,
@@ -67,9 +69,8 @@ impl SystemSearchBuilder {
 pub struct SkinSearch<T> {
     search: SystemSearch,
     skin: f64,
-    built: Built<T>,
-    /// Whether the candidates are those of what was built.
-    holds: bool,
+    /// What the candidates were found for; none before the first search and after one that failed.
+    built: Option<Built<T>>,
     /// Working memory of searches.
     found: SystemPairs<T, u32>,
     candidates: Candidates<T>,
@@ -85,19 +86,6 @@ struct Built<T> {
     cells: Vec<[[f64; 3]; 3]>,
     periodic: Vec<[bool; 3]>,
     strict: bool,
-}
-
-impl<T> Default for Built<T> {
-    fn default() -> Self {
-        Self {
-            positions: Vec::new(),
-            offsets: Vec::new(),
-            radii: Vec::new(),
-            cells: Vec::new(),
-            periodic: Vec::new(),
-            strict: false,
-        }
-    }
 }
 
 impl<T: SystemReal> SkinSearch<T> {
@@ -127,15 +115,13 @@ impl<T: SystemReal> SkinSearch<T> {
         pairs: &mut SystemPairs<T, I>,
     ) -> Result<(), Error> {
         systems.check_for::<I>()?;
-        if !(self.holds && self.is_near(systems)) {
-            self.holds = false;
-            self.rebuild(systems)?;
-            self.holds = true;
+        if !self.is_near(systems) {
+            self.built = None;
+            self.built = Some(self.rebuild(systems)?);
             self.builds += 1;
         }
         let cpu = self.search.cpu();
-        cpu.search_candidates(systems, &mut self.candidates, quantities, pairs)
-            .map_err(|error| ErrorKind::Cpu(error).into())
+        Ok(cpu.search_candidates(systems, &mut self.candidates, quantities, pairs)?)
     }
 
     /// How often the lists were built, the first time included.
@@ -146,17 +132,13 @@ impl<T: SystemReal> SkinSearch<T> {
     /// An error of the search, which says that it was one with the skin where a smaller radius
     /// would do.
     fn named(&self, error: Error) -> Error {
-        match error.kind() {
-            ErrorKind::Cpu(refused) => match refused.kind() {
-                cpu::ErrorKind::System { system, source }
-                    if matches!(source.kind(), grid::ErrorKind::TooManyImages { .. }) =>
-                {
-                    self.refusal(*system, source.clone())
-                }
-                _ => error,
-            },
-            _ => error,
+        if let ErrorKind::Cpu(refused) = error.kind()
+            && let cpu::ErrorKind::System { system, source } = refused.kind()
+            && matches!(source.kind(), grid::ErrorKind::TooManyImages { .. })
+        {
+            return self.refusal(*system, source.clone());
         }
+        error
     }
 
     /// That a system cannot be searched with its radius and the skin.
@@ -167,7 +149,7 @@ impl<T: SystemReal> SkinSearch<T> {
             skin,
             source,
         };
-        ErrorKind::Cpu(kind.into()).into()
+        cpu::Error::from(kind).into()
     }
 
     /// The radius of a system and that of its list.
@@ -175,8 +157,7 @@ impl<T: SystemReal> SkinSearch<T> {
     /// # Errors
     /// That one of them cannot be used.
     fn radii(&self, system: usize, radius: f64) -> Result<[f64; 2], Error> {
-        let refuse =
-            |source| ErrorKind::Cpu(cpu::Error::from(cpu::ErrorKind::System { system, source }));
+        let refuse = |source| cpu::Error::from(cpu::ErrorKind::System { system, source });
         let radius = T::radius(radius).map_err(refuse)?.value_f64();
         let list = T::radius(radius + self.skin);
         let list = list.map_err(|source| self.refusal(system, source))?;
@@ -185,7 +166,9 @@ impl<T: SystemReal> SkinSearch<T> {
 
     /// Whether the list still holds every pair.
     fn is_near(&self, systems: &Systems<'_, T>) -> bool {
-        let built = &self.built;
+        let Some(built) = &self.built else {
+            return false;
+        };
         let same = built.offsets == systems.offsets
             && built.radii == systems.radii
             && built.cells == systems.cells
@@ -209,9 +192,10 @@ impl<T: SystemReal> SkinSearch<T> {
             farthest = farthest.max(moved);
         }
         let repeats = systems.periodic.iter().flatten().any(|&repeats| repeats);
-        let extent = (0..3).map(|axis| (high[axis] - low[axis]).max(0.0));
+        let extent = (0..3)
+            .filter(|_| repeats)
+            .map(|axis| high[axis] - low[axis]);
         let extent = extent.fold(0.0, f64::max);
-        let extent = if repeats { extent } else { 0.0 };
         let moved = 2.0 * farthest.sqrt();
         let allows = |(system, &radius): (usize, &f64)| {
             let Ok([radius, list]) = self.radii(system, radius) else {
@@ -222,10 +206,9 @@ impl<T: SystemReal> SkinSearch<T> {
         is_finite && systems.radii.iter().enumerate().all(allows)
     }
 
-    /// Finds the candidates, and remembers the systems.
-    fn rebuild(&mut self, systems: &Systems<'_, T>) -> Result<(), Error> {
-        let mut radii = Vec::new();
-        room(&mut radii, systems.radii.len())?;
+    /// Finds the candidates, and returns a copy of the systems.
+    fn rebuild(&mut self, systems: &Systems<'_, T>) -> Result<Built<T>, Error> {
+        let mut radii = with_room(systems.radii.len(), WHAT)?;
         for (system, &radius) in systems.radii.iter().enumerate() {
             let [_, list] = self.radii(system, radius)?;
             radii.push(list);
@@ -241,26 +224,14 @@ impl<T: SystemReal> SkinSearch<T> {
         };
         let found = self.search.neighbors(&wide, wanted, &mut self.found);
         found.map_err(|error| self.named(error))?;
-        let taken = self.candidates.take(systems, &mut self.found);
-        taken.map_err(|error| Error::from(ErrorKind::Cpu(error)))?;
-        let built = &mut self.built;
-        copy(&mut built.positions, systems.positions)?;
-        copy(&mut built.offsets, systems.offsets)?;
-        copy(&mut built.radii, systems.radii)?;
-        copy(&mut built.cells, systems.cells)?;
-        copy(&mut built.periodic, systems.periodic)?;
-        built.strict = systems.strict;
-        Ok(())
+        self.candidates.take(systems, &mut self.found)?;
+        Ok(Built {
+            positions: copied(systems.positions, WHAT)?,
+            offsets: copied(systems.offsets, WHAT)?,
+            radii: copied(systems.radii, WHAT)?,
+            cells: copied(systems.cells, WHAT)?,
+            periodic: copied(systems.periodic, WHAT)?,
+            strict: systems.strict,
+        })
     }
-}
-
-fn room<V>(to: &mut Vec<V>, len: usize) -> Result<(), Error> {
-    make_room(to, len, WHAT).map_err(|short| ErrorKind::Cpu(short.into()).into())
-}
-
-fn copy<V: Copy>(to: &mut Vec<V>, from: &[V]) -> Result<(), Error> {
-    to.clear();
-    room(to, from.len())?;
-    to.extend_from_slice(from);
-    Ok(())
 }

@@ -65,9 +65,7 @@ impl Engine {
             let asked = self.visit_on_device(device, sets, &[point as u32], &mut found);
             if let Ok(Ok(())) = asked {
                 for pair in others(&found, 0, (targets == sources).then_some(point)) {
-                    // Rounded once, as the CPU backend does it.
-                    let (d, d2) = (pair.d.map(|x| x as f32), pair.d2 as f32);
-                    visit(pair.index, Pair { d, d2 });
+                    visit(pair.index, pair.pair());
                 }
             }
             *kept() = found;

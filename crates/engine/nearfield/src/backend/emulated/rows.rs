@@ -17,7 +17,7 @@ use nearfield_cpu::{
 };
 use nearfield_grid::{
     Grid, HostLists, Lattice,
-    memory::{Shortage, make_room, with_room, zeroed},
+    memory::{Shortage, copied, make_room, zeroed},
 };
 use nearfield_pairs::ListKind;
 use std::{ops::ControlFlow, sync::atomic::Ordering};
@@ -137,7 +137,7 @@ impl EmulatedDevice {
         Ok(MeasuredRows {
             job,
             what,
-            targets: copied(measured.targets())?,
+            targets: copied(measured.targets(), WHAT).map_err(Error::from)?,
             pairs: measured.pairs(),
             lengths: measured.into_lengths(),
             ranks: None,
@@ -194,13 +194,6 @@ struct Pairs {
     squares: Vec<f32>,
     /// Memory that was refused.
     failed: Option<Shortage>,
-}
-
-/// A copy of numbers.
-fn copied(numbers: &[u32]) -> Result<Vec<u32>, Error> {
-    let mut copy = with_room(numbers.len(), WHAT)?;
-    copy.extend_from_slice(numbers);
-    Ok(copy)
 }
 
 impl Pairs {

@@ -264,7 +264,7 @@ pub(super) fn retune(
     );
 }
 
-/// A plan made anew, which moves thresholds without a decision of the policy.
+/// A new plan, which moves thresholds without a decision of the policy.
 pub(super) fn replan(
     job: Job,
     policy: Policy,

@@ -33,7 +33,7 @@ impl VerletLists {
     /// # Errors
     /// As [`candidates`](Self::candidates), [`ErrorKind::MemoryLimit`](crate::ErrorKind) where the
     /// stored lists would exceed it with geometry, and [`ErrorKind::Cpu`](crate::ErrorKind) when
-    /// memory is short; `geometry` is then of no use until it is written again.
+    /// memory is short; the contents of `geometry` are then unspecified.
     pub fn pair_geometry(
         &self,
         targets: PointSetId,

@@ -1,5 +1,6 @@
 // Lists and points for traversals of stored lists: entries as sorted places of sources, and how far
-// points have come since lists with a skin were built.
+// points have come since lists with a skin were built. Also points that were named as targets, and
+// some lists as lists of their own.
 //
 // A list names sources by the caller's index. Sources are sorted, so that those near each other lie
 // side by side; a traversal over lists reads them through their sorted places, which are looked up
@@ -101,4 +102,41 @@ positions_of_points(const float4* __restrict__ at, u32 count, float* __restrict_
     to[0] = point.x;
     to[1] = point.y;
     to[2] = point.z;
+}
+
+// The sorted points with these indices, in the order of the indices, as targets of a walk. `wraps`
+// and `given` are null where sorted points have none. `places` are those of slots_of_points.
+extern "C" __global__ void __launch_bounds__(GRID_THREADS)
+gather_points(const u32* __restrict__ indices, u32 count, const u32* __restrict__ places,
+              const float4* __restrict__ at, const int4* __restrict__ wraps, const u32* __restrict__ flags,
+              const double* __restrict__ given, float4* __restrict__ out_at, int4* __restrict__ out_wraps,
+              double* __restrict__ out_given, u32* __restrict__ slots) {
+    await_kernels_before();
+    const u32 target = blockIdx.x * GRID_THREADS + threadIdx.x;
+    if (target >= count) return;
+    const u32 slot = places[indices[target]];
+    slots[target] = slot;
+    out_at[target] = at[slot];
+    if (wraps && flags[ANY_WRAPPED]) out_wraps[target] = wraps[slot];
+    if (given) {
+        for (u32 axis = 0; axis < 3; axis++) {
+            out_given[3 * static_cast<u64>(target) + axis] = given[3 * static_cast<u64>(slot) + axis];
+        }
+    }
+}
+
+// Lists `first` … `first + count` of the sorted targets as lists of their own, whose entries begin
+// with number `base` of all: the caller's index of each target, the start and the length of each
+// list, and behind the last start the end of all.
+extern "C" __global__ void __launch_bounds__(GRID_THREADS)
+part_of_lists(const float4* __restrict__ at, const u64* __restrict__ all_starts, u32 first, u32 count, u64 base,
+              u32* __restrict__ targets, u64* __restrict__ starts, u32* __restrict__ counts) {
+    await_kernels_before();
+    const u32 list = blockIdx.x * GRID_THREADS + threadIdx.x;
+    if (list > count) return;
+    const u64 begin = all_starts[static_cast<u64>(first) + list];
+    starts[list] = begin - base;
+    if (list == count) return;
+    targets[list] = __float_as_uint(at[first + list].w);
+    counts[list] = static_cast<u32>(all_starts[static_cast<u64>(first) + list + 1] - begin);
 }

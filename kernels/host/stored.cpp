@@ -110,6 +110,20 @@ extern "C" void run_follow(const Following* set, const Lattice* in_box, float* b
     launch(set->count, [=] { positions_of_points(set->now, set->count, back); });
 }
 
+extern "C" void run_gather_points(const u32* indices, u32 count, const float4* at, u32 points, const int4* wraps,
+                                  const u32* flags, const double* given, u32* places, float4* out_at,
+                                  int4* out_wraps, double* out_given, u32* slots) {
+    launch(points, [=] { slots_of_points(at, points, places); });
+    launch(count, [=] {
+        gather_points(indices, count, places, at, wraps, flags, given, out_at, out_wraps, out_given, slots);
+    });
+}
+
+extern "C" void run_part(const float4* at, const u64* all_starts, u32 first, u32 count, u64 base, u32* targets,
+                         u64* starts, u32* counts) {
+    launch(count + 1, [=] { part_of_lists(at, all_starts, first, count, base, targets, starts, counts); });
+}
+
 // Data of points from the device.
 extern "C" void run_retire(u64* refused) {
     launch(1, [=] { retire_refused(refused); });

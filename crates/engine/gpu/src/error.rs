@@ -390,6 +390,14 @@ pub enum ErrorKind {
         /// Entries there is room for.
         room: u64,
     },
+    /// Lists on the device would take more than they may. Nothing was written.
+    #[error("entries of lists would take {needed} bytes of the GPU, but the limit is {limit}")]
+    ListsLimit {
+        /// Bytes of the entries, and of what is written beside them.
+        needed: u64,
+        /// Bytes that they may take.
+        limit: u64,
+    },
     /// Pairs were found through images whose numbers exceed 32 bits: points lie 2³¹ boxes apart.
     /// Their images on the device are not these numbers.
     #[error(

@@ -93,7 +93,7 @@ pub(super) struct PerPoint<T> {
 }
 
 impl<T: DeviceRepr> PerPoint<T> {
-    fn new(what: &'static str) -> Self {
+    pub(super) fn new(what: &'static str) -> Self {
         Self {
             what,
             given: Buffer::new(what),
@@ -181,14 +181,14 @@ impl<T: DeviceRepr> PerPoint<T> {
     }
 
     /// Where the values are, as of targets and as of sources; 0 for none.
-    fn addresses(&self) -> [u64; 2] {
+    pub(super) fn addresses(&self) -> [u64; 2] {
         if self.stamp == 0 {
             return [0; 2];
         }
         [self.given.address(), self.sorted.address()]
     }
 
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.given.bytes() + self.sorted.bytes()
     }
 }

@@ -11,7 +11,7 @@
 use super::{
     filter::{DevicePointData, PerPoint},
     gpu::GpuBackend,
-    refused::{NotedData, RefusedData, RefusedPointData, WORDS, WORDS_OF_KIND},
+    refused::{NotedData, RefusedData, RefusedPointData},
 };
 use crate::{
     error::{Error, ErrorKind, fits},
@@ -53,7 +53,7 @@ impl PointNumber for i64 {
 /// # Errors
 /// If the array is refused, earlier values and notes stay. If the device fails later, the values
 /// are forgotten.
-fn received<T: DeviceRepr, G: DeviceValue>(
+pub(super) fn received<T: DeviceRepr, G: DeviceValue>(
     backend: &GpuBackend,
     (values, notes): (&mut PerPoint<T>, &mut RefusedData),
     given: &DeviceView<'_, G>,
@@ -188,17 +188,7 @@ impl GpuBackend {
     /// # Errors
     /// [`ErrorKind::Driver`].
     pub fn ask_about_data(&self, data: &mut DevicePointData) -> Result<(), Error> {
-        let refused = &mut data.refused;
-        if !refused.unlooked {
-            return Ok(());
-        }
-        let answer = match &mut refused.answer {
-            Some(answer) => answer,
-            none => none.insert(self.host_copy_of(WORDS)?),
-        };
-        refused
-            .words
-            .start_host_copy(&self.stream, 0, answer, WORDS)
+        data.refused.ask(self)
     }
 
     /// What was refused since it was last read, as it was [asked for](Self::ask_about_data). Waits
@@ -208,26 +198,16 @@ impl GpuBackend {
     /// # Errors
     /// [`ErrorKind::Driver`].
     pub fn refused_data(&self, data: &mut DevicePointData) -> Result<RefusedPointData, Error> {
-        let refused = &mut data.refused;
-        let Some(answer) = refused.answer.as_mut().filter(|_| refused.unlooked) else {
+        let Some(noted) = data.refused.read(self)? else {
             return Ok(RefusedPointData::default());
         };
-        let of = refused.of;
-        let words = answer.read()?;
-        let kinds: [&[u64]; 3] = [0, 1, 2].map(|kind| &words[WORDS_OF_KIND * kind..]);
-        let [radii, types, molecules] = [0, 1, 2].map(|kind| of[kind].values(kinds[kind]));
-        let replaced = kinds.iter().any(|words| words[2] != 0);
-        if words.iter().any(|&word| word != 0) {
-            // First, because only the words can say it again if this fails.
-            refused.words.zero(&self.stream, 0..WORDS)?;
-        }
-        (refused.unlooked, refused.of) = (false, Default::default());
-        let [of_radii, of_types, of_molecules] = of.map(|noted| noted.stamp);
+        let [radii, types, molecules] = noted.values;
+        let [of_radii, of_types, of_molecules] = noted.stamps;
         let mut found = RefusedPointData {
             radii: radii.filter(|_| data.radii.forget(of_radii)),
             types: types.filter(|_| data.types.forget(of_types)),
             molecules: molecules.filter(|_| data.molecules.forget(of_molecules)),
-            replaced,
+            replaced: noted.replaced,
         };
         found.replaced |= [radii, types, molecules] != [found.radii, found.types, found.molecules];
         Ok(found)

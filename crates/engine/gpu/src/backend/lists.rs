@@ -83,7 +83,7 @@ kept_buffers! {
         asked: bool,
         /// Of the traversals.
         scratch: Scratch,
-        /// Bytes that entries, and what is wanted beside them, may take while lists are delivered.
+        /// Bytes that entries, and what is wanted beside them, may take.
         pub(super) limit: Option<u64>,
         /// Where [parts](super::delivery) of the lists begin, in memory that the device writes to.
         bounds: Option<HostBuffer<u64>>,
@@ -138,6 +138,7 @@ impl GpuBackend {
     /// begins, and writes each entry once.
     ///
     /// # Errors
+    /// [`ErrorKind::ListsLimit`] for more entries than the [limit](DeviceLists::limit) allows,
     /// [`ErrorKind::OutOfMemory`] with the bytes that the entries take, and those of compiling and
     /// running programs; the lists are then empty.
     pub fn search(
@@ -148,7 +149,7 @@ impl GpuBackend {
         lists: &mut DeviceLists,
     ) -> Result<(), Error> {
         let targets = of.targets.len();
-        lists.prepare(self, targets)?;
+        lists.prepare(self, targets.max(of.searching()))?;
         if of.is_empty() {
             lists.reserve_entries(self, 0)?;
             lists.targets = targets;
@@ -156,9 +157,11 @@ impl GpuBackend {
         }
         lists.count(self, of, kind, strategy)?;
         let pairs = lists.total(self)?;
+        lists.admit(pairs)?;
         // Room to grow, for later searches that do not wait. Impossible lengths are refused there.
         let room = usize::try_from(pairs).unwrap_or(usize::MAX);
-        lists.reserve_entries(self, room.saturating_add(room / 16))?;
+        let with_more = room.saturating_add(room / 16);
+        lists.reserve_entries(self, with_more.min(lists.max_entries()))?;
         lists.fill(self, of, pairs)?;
         (lists.targets, lists.pairs, lists.search) = (targets, pairs, next_number());
         Ok(())
@@ -177,7 +180,7 @@ impl GpuBackend {
         lists: &mut DeviceLists,
     ) -> Result<(), Error> {
         let targets = of.targets.len();
-        lists.prepare(self, targets)?;
+        lists.prepare(self, targets.max(of.searching()))?;
         if of.is_empty() {
             lists.clear_places(self, targets)?;
         } else {
@@ -348,23 +351,6 @@ impl DeviceLists {
     /// Bytes held on the device.
     pub fn bytes(&self) -> usize {
         self.held() + self.geometry.held()
-    }
-
-    /// Copies the lists to the host: `start` and `count` hold one value per target in the caller's
-    /// order, `entries` the [`pairs`](Self::pairs) entries.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Driver`].
-    pub fn download(
-        &self,
-        backend: &GpuBackend,
-        start: &mut [u64],
-        count: &mut [u32],
-        entries: &mut [u32],
-    ) -> Result<(), Error> {
-        self.list_starts.download(&backend.stream, 0, start)?;
-        self.list_counts.download(&backend.stream, 0, count)?;
-        self.entries.download(&backend.stream, 0, entries)
     }
 
     /// Room for lists of `targets` targets, which hold nothing yet.

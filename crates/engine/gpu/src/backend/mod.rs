@@ -31,7 +31,9 @@
 //! promise that `launch` relies on: buffers are as long as the counts handed over with them.
 
 mod all_pairs;
+mod asked;
 mod catalogue;
+mod chunks;
 mod counts;
 mod delivery;
 mod device_fields;
@@ -45,6 +47,8 @@ mod halo;
 mod lattice;
 mod list_order;
 mod lists;
+#[cfg(test)]
+mod named_on_host;
 mod nearest;
 #[cfg(test)]
 mod on_host;
@@ -67,7 +71,9 @@ mod systems_on_host;
 mod walk;
 
 pub use all_pairs::{AllPairsScratch, PointsPerThread};
+pub use asked::NamedPoints;
 pub use catalogue::programs;
+pub use chunks::{PartViews, PartialLists};
 pub use delivery::{Delivered, ListPart};
 pub use device_fields::{CheckedField, DeviceField, DeviceFields, SideOfFields};
 pub use fields::{StagedField, StagedFields, StagedSides};

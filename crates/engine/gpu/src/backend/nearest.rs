@@ -114,6 +114,12 @@ impl GpuBackend {
 }
 
 impl DeviceNearest {
+    /// Forgets the pairs, which the next call finds anew: those of a share of as many other points
+    /// cannot be told from them.
+    pub fn forget(&mut self) {
+        self.last.of = None;
+    }
+
     /// The last pairs, for a [`DeviceFilter`](super::DeviceFilter).
     pub fn last(&self) -> &LastPairs {
         &self.last

@@ -17,6 +17,7 @@
 //! Without a compiler of the host (`c++`, or the one named by `CXX`) the tests do nothing, or fail
 //! if `NEARFIELD_REQUIRE_CXX=1`.
 
+use super::named_on_host::Named;
 use crate::launch::{
     FilteredWalk, Filters, Geometry, KernelLattice, Lattice, PairArrays, Points, Row, Table, Walk,
     image_steps,
@@ -266,6 +267,8 @@ impl<T: Real> Sorted<T> {
 /// How often each way was taken.
 #[derive(Debug, Default)]
 pub(super) struct PathCounts {
+    /// Searches for targets in another order than that of the cells.
+    named: usize,
     pub(super) domains: [usize; 5],
     sparse: usize,
     /// Boxes with rows one cell farther than the radius is divided.
@@ -326,10 +329,17 @@ where
     let geometry = Geometry::of(&lattice, sources.table, subdivision[1]);
     let rows: Vec<Row> = lattice.rows().iter().map(Row::new).collect();
     let steps = image_steps(&lattice);
+    let full = case.list == oracle::ListKind::Full;
+    let named = (full && (targets + means as usize) % 4 == 1)
+        .then(|| Named::new(&of.at, &of.wraps, &of.given));
+    taken.named += usize::from(named.is_some());
     let walk = Walk {
         lattice: layout,
         geometry: geometry.unwrap_or_default(),
-        targets: of.layout(),
+        targets: match &named {
+            Some(named) => named.layout(of.layout()),
+            None => of.layout(),
+        },
         sources: sources.layout(),
         rows: rows.as_ptr() as u64,
         steps: if steps.is_empty() {
@@ -394,7 +404,8 @@ where
     let mut rest = entries.into_iter().zip(pairs);
     for (slot, &count) in counts.iter().enumerate() {
         let list = rest.by_ref().take(count as usize).collect();
-        lists[of.at[slot][3].to_bits() as usize] = list;
+        let at = named.as_ref().map_or(&of.at, |named| &named.at);
+        lists[at[slot][3].to_bits() as usize] = list;
     }
     Some(lists)
 }
@@ -480,7 +491,7 @@ where
     }
     println!("{taken:?}");
     assert!(taken.domains.iter().all(|&cases| cases > 20), "{taken:?}");
-    assert!(taken.wrapped > 20, "{taken:?}");
+    assert!(taken.wrapped > 20 && taken.named > 50, "{taken:?}");
     Some(taken)
 }
 

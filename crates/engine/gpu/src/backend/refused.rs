@@ -46,11 +46,11 @@ pub struct RefusedPointData {
 /// The notes on the device, three words for each of radii, types and molecules.
 #[derive(Debug)]
 pub(super) struct RefusedData {
-    pub(super) words: Buffer<u64>,
+    words: Buffer<u64>,
     /// Where the host reads them.
-    pub(super) answer: Option<HostCopy<u64>>,
+    answer: Option<HostCopy<u64>>,
     /// Values were taken that the host has not asked about.
-    pub(super) unlooked: bool,
+    unlooked: bool,
     /// The data that the words tell of, by their kind.
     pub(super) of: [NotedData; KINDS],
 }
@@ -66,14 +66,24 @@ pub(super) struct NotedData {
     pub(super) largest: u32,
 }
 
+/// What the notes say, by kind.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Noted {
+    pub(super) values: [Option<RefusedValues>; KINDS],
+    /// Those of the data that the values are of.
+    pub(super) stamps: [u64; KINDS],
+    /// Values were refused of data that were replaced since.
+    pub(super) replaced: bool,
+}
+
 /// Kinds of data: radii, types, molecules.
 const KINDS: usize = 3;
 
 /// Words on the device for each kind.
-pub(super) const WORDS_OF_KIND: usize = 3;
+const WORDS_OF_KIND: usize = 3;
 
 /// Words on the device.
-pub(super) const WORDS: usize = WORDS_OF_KIND * KINDS;
+const WORDS: usize = WORDS_OF_KIND * KINDS;
 
 impl Default for RefusedData {
     fn default() -> Self {
@@ -97,6 +107,47 @@ impl RefusedData {
         self.words.reserve_zeroed(&backend.stream, WORDS)?;
         self.unlooked = true;
         Ok(self.words.address() + (WORDS_OF_KIND * kind * size_of::<u64>()) as u64)
+    }
+
+    /// Starts to bring the notes to the host.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver).
+    pub(super) fn ask(&mut self, backend: &GpuBackend) -> Result<(), Error> {
+        if !self.unlooked {
+            return Ok(());
+        }
+        let answer = match &mut self.answer {
+            Some(answer) => answer,
+            none => none.insert(backend.host_copy_of(WORDS)?),
+        };
+        self.words
+            .start_host_copy(&backend.stream, 0, answer, WORDS)
+    }
+
+    /// The notes, as they were [asked for](Self::ask), which begin anew; `None` if no data came
+    /// since they were last read. Waits for the device. After an error the next call says the same.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver).
+    pub(super) fn read(&mut self, backend: &GpuBackend) -> Result<Option<Noted>, Error> {
+        let Some(answer) = self.answer.as_mut().filter(|_| self.unlooked) else {
+            return Ok(None);
+        };
+        let words = answer.read()?;
+        let of = self.of;
+        let kinds: [&[u64]; KINDS] = [0, 1, 2].map(|kind| &words[WORDS_OF_KIND * kind..]);
+        let noted = Noted {
+            values: [0, 1, 2].map(|kind| of[kind].values(kinds[kind])),
+            stamps: of.map(|noted| noted.stamp),
+            replaced: kinds.iter().any(|words| words[2] != 0),
+        };
+        if words.iter().any(|&word| word != 0) {
+            // First, because only the words can say it again if this fails.
+            self.words.zero(&backend.stream, 0..WORDS)?;
+        }
+        (self.unlooked, self.of) = (false, Default::default());
+        Ok(Some(noted))
     }
 }
 

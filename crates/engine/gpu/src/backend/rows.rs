@@ -221,10 +221,47 @@ impl GpuBackend {
 
 impl DeviceLists {
     /// From now on entries, and what is wanted beside them, take at most about this many bytes of
-    /// the device while lists are [delivered](GpuBackend::deliver_lists); a longer list is an
-    /// exception. Lists that stay on the device are not limited.
+    /// the device. Lists that are [delivered](GpuBackend::deliver_lists) are divided for it, where
+    /// a longer list is an exception; a [search](GpuBackend::search) for more is refused.
     pub fn limit(&mut self, bytes: Option<u64>) {
         self.limit = bytes;
+    }
+
+    /// Copies the lists to the host: `start` and `count` hold one value per target in the caller's
+    /// order, `entries` the [`pairs`](Self::pairs) entries.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Driver`].
+    pub fn download(
+        &self,
+        backend: &GpuBackend,
+        start: &mut [u64],
+        count: &mut [u32],
+        entries: &mut [u32],
+    ) -> Result<(), Error> {
+        self.list_starts.download(&backend.stream, 0, start)?;
+        self.list_counts.download(&backend.stream, 0, count)?;
+        self.entries.download(&backend.stream, 0, entries)
+    }
+
+    /// Returns true if something is written beside the entries.
+    pub fn has_geometry(&self) -> bool {
+        !self.geometry.are_none()
+    }
+
+    /// Refuses so many pairs if they exceed the [limit](Self::limit).
+    ///
+    /// # Errors
+    /// [`ErrorKind::ListsLimit`].
+    pub(super) fn admit(&self, pairs: u64) -> Result<(), Error> {
+        let pair = (size_of::<u32>() + self.geometry.bytes_per_pair()) as u64;
+        let needed = pairs.saturating_mul(pair);
+        match self.limit {
+            Some(limit) if needed > limit => {
+                Err(Error::from(ErrorKind::ListsLimit { needed, limit }))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Entries that the [limit](Self::limit) allows.

@@ -36,7 +36,7 @@ use super::{gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints};
 use crate::constants;
 use crate::{
     error::{Error, ErrorKind},
-    launch::{self, Parts, SCAN_TILE, Scan, ShareKernels, Sharing, Status},
+    launch::{self, GatheredPoints, Parts, SCAN_TILE, Scan, ShareKernels, Sharing, Status},
     memory::{Buffer, kept_buffers},
 };
 use cudarc::driver::sys::CUdeviceptr;
@@ -223,6 +223,61 @@ impl GpuBackend {
         share.layout = Some(launch::Points {
             count: share.len() as u32,
             ..share_layout(&whole, &sharing)
+        });
+        Ok(())
+    }
+
+    /// Gathers points with these indices, which are on the device and below the number of points:
+    /// target k is the point with index k of them, so the same point may be several targets.
+    /// `places` has the sorted place of every point. Does not wait. For the strategy `flat`: the
+    /// share has no table.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsorted`], [`ErrorKind::OutOfMemory`] and those of running a program.
+    pub(super) fn share_of_indices(
+        &self,
+        points: &DevicePoints,
+        (indices, count): (CUdeviceptr, u32),
+        places: CUdeviceptr,
+        share: &mut DeviceShare,
+    ) -> Result<(), Error> {
+        points.check_sorted()?;
+        (share.sort, share.tabled, share.chosen) = (points.last_sort(), false, true);
+        share.layout = None;
+        share.bounds.clear();
+        share.bounds.resize(2, 0);
+        if count == 0 {
+            return Ok(());
+        }
+        let (whole, stream, targets) = (points.layout(), &self.stream, count as usize);
+        share.at.reserve(stream, targets)?;
+        share.slots.reserve(stream, targets)?;
+        let mut to = GatheredPoints {
+            indices,
+            count,
+            places,
+            at: share.at.address(),
+            slots: share.slots.address(),
+            wraps: 0,
+            given: 0,
+        };
+        if whole.wraps != 0 {
+            share.wraps.reserve(stream, targets)?;
+            to.wraps = share.wraps.address();
+        }
+        if points.precision() == Precision::Double {
+            share.given.reserve(stream, targets)?;
+            to.given = share.given.address();
+        }
+        self.shared.slots()?.gather(stream, &whole, &to)?;
+        share.bounds[1] = u64::from(count);
+        share.layout = Some(launch::Points {
+            at: to.at,
+            wraps: to.wraps,
+            given: to.given,
+            slots: to.slots,
+            count,
+            ..whole
         });
         Ok(())
     }

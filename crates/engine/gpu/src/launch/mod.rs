@@ -50,7 +50,7 @@ pub(crate) use layout::{
 };
 pub(crate) use point_data::{PointDataKernels, TakenValues};
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
-pub(crate) use stored::{Entries, OverLists, SlotKernels};
+pub(crate) use stored::{Entries, GatheredPoints, OverLists, PartOfLists, SlotKernels};
 pub(crate) use systems::{SystemsKernels, units};
 pub(crate) use traversal::{Children, Flat, FlatKernels, TraversalKernels, Traverse};
 pub use user_kernel::UserKernel;

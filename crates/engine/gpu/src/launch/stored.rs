@@ -67,6 +67,48 @@ pub(crate) struct SlotKernels {
     of_entries: Kernel,
     follow: Kernel,
     positions: Kernel,
+    gather: Kernel,
+    part: Kernel,
+}
+
+/// Some points as targets of their own; 0 for what there is not.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GatheredPoints {
+    /// The caller's indices of these, all below the number of points.
+    pub(crate) indices: CUdeviceptr,
+    /// How many.
+    pub(crate) count: u32,
+    /// The sorted place of every point.
+    pub(crate) places: CUdeviceptr,
+    /// Room for the position and index of each.
+    pub(crate) at: CUdeviceptr,
+    /// Room for the image counts of each; 0 in an open domain.
+    pub(crate) wraps: CUdeviceptr,
+    /// Room for the position of each in double precision; 0 in single precision.
+    pub(crate) given: CUdeviceptr,
+    /// Room for the place of each in the whole set.
+    pub(crate) slots: CUdeviceptr,
+}
+
+/// Some lists that lie one behind the other, and where they go as lists of their own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PartOfLists {
+    /// Sorted targets of all lists.
+    pub(crate) at: CUdeviceptr,
+    /// Entries before every list, and all of them behind the last.
+    pub(crate) all_starts: CUdeviceptr,
+    /// The first list.
+    pub(crate) first: u32,
+    /// Number of lists.
+    pub(crate) count: u32,
+    /// Entries before the first list.
+    pub(crate) base: u64,
+    /// Room for the caller's index of every target.
+    pub(crate) targets: CUdeviceptr,
+    /// Room for the start of every list and the end of the last.
+    pub(crate) starts: CUdeviceptr,
+    /// Room for the length of every list.
+    pub(crate) counts: CUdeviceptr,
 }
 
 /// Entries of lists, and how many there are.
@@ -93,6 +135,8 @@ impl SlotKernels {
             of_entries: kernel("slots_of_entries")?,
             follow: kernel("follow_points")?,
             positions: kernel("positions_of_points")?,
+            gather: kernel("gather_points")?,
+            part: kernel("part_of_lists")?,
         })
     }
 
@@ -162,6 +206,62 @@ impl SlotKernels {
         unsafe {
             self.positions
                 .start(queue, shape, &[&sorted, &count, &positions])
+        }
+    }
+
+    /// Gathers sorted points with some indices, in the order of the indices.
+    pub(crate) fn gather(
+        &self,
+        queue: &Queue,
+        points: &Points,
+        to: &GatheredPoints,
+    ) -> Result<(), Error> {
+        let shape = one_each(to.count as usize);
+        let wraps = if to.wraps == 0 { 0 } else { points.wraps };
+        let given = if to.given == 0 { 0 } else { points.given };
+        // SAFETY: as gather_points declares; indices are below the number of points, for each of
+        // which there is a place, and all other arrays have an element per index.
+        unsafe {
+            self.gather.start(
+                queue,
+                shape,
+                &[
+                    &to.indices,
+                    &to.count,
+                    &to.places,
+                    &points.at,
+                    &wraps,
+                    &points.flags,
+                    &given,
+                    &to.at,
+                    &to.wraps,
+                    &to.given,
+                    &to.slots,
+                ],
+            )
+        }
+    }
+
+    /// Writes starts, lengths and targets of some lists as those of lists of their own.
+    pub(crate) fn part(&self, queue: &Queue, part: &PartOfLists) -> Result<(), Error> {
+        let shape = one_each(part.count as usize + 1);
+        // SAFETY: as part_of_lists declares; the range lies within the lists that were counted, and
+        // the arrays that are written have room for it.
+        unsafe {
+            self.part.start(
+                queue,
+                shape,
+                &[
+                    &part.at,
+                    &part.all_starts,
+                    &part.first,
+                    &part.count,
+                    &part.base,
+                    &part.targets,
+                    &part.starts,
+                    &part.counts,
+                ],
+            )
         }
     }
 }

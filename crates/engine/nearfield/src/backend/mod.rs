@@ -50,6 +50,7 @@
 
 pub(crate) mod accelerator;
 mod attached;
+pub(crate) mod chunk_plan;
 pub(crate) mod emulated;
 mod fault;
 #[cfg(feature = "gpu")]

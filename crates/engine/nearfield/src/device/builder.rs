@@ -1,7 +1,7 @@
 //! The settings of an engine on the device.
 //!
-//! They are fewer than those of an [`Engine`](crate::Engine): there is no memory limit. A setting
-//! of the same name promises the same here.
+//! They are fewer than those of an [`Engine`](crate::Engine). A setting of the same name promises
+//! the same here.
 
 use super::filters::FilterSettings;
 use crate::{ListKind, ListOrder, RadiusRule, balance::Strategy};
@@ -36,6 +36,8 @@ pub struct DeviceEngineBuilder {
     pub(super) lists: ListKind,
     pub(super) order: ListOrder,
     pub(super) filters: FilterSettings,
+    /// Bytes of the device that the lists of a pair of sets may take.
+    pub(super) memory_limit: Option<u64>,
 }
 
 impl DeviceEngineBuilder {
@@ -51,6 +53,7 @@ impl DeviceEngineBuilder {
             lists: ListKind::Full,
             order: ListOrder::Unspecified,
             filters: FilterSettings::default(),
+            memory_limit: None,
         }
     }
 
@@ -130,6 +133,20 @@ impl DeviceEngineBuilder {
     /// also if they are not asked for, 12 bytes a pair.
     pub fn list_order(mut self, order: ListOrder) -> Self {
         self.order = order;
+        self
+    }
+
+    /// Bytes of the device that the lists of one pair of sets may take: 12 for every target, 4 for
+    /// every pair, and what is written beside it
+    /// ([`GeometryQuantities::bytes_per_pair`](super::GeometryQuantities::bytes_per_pair); lists of
+    /// the k nearest have images and squares there). No limit by default.
+    ///
+    /// A search for more is refused by [`ErrorKind::MemoryLimit`](crate::ErrorKind::MemoryLimit)
+    /// with the bytes that it needs; [`list_chunks`](super::DeviceEngine::list_chunks) has the
+    /// lists of some targets at a time. Points, cells and what a search needs meanwhile do not
+    /// count.
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = Some(bytes);
         self
     }
 

@@ -19,7 +19,7 @@
 use super::{
     builder::DeviceEngineBuilder,
     filters::{EngineFilters, with_nearest},
-    lists::{DeviceListsView, OverLists, search},
+    lists::{DeviceListsView, NamedLists, OverLists, search, settle_lists},
     set::DeviceSetId,
 };
 use crate::{
@@ -71,6 +71,8 @@ pub struct DeviceEngine {
     pub(super) sets: OfProcess<Vec<DeviceSetId>>,
     /// By the slots of targets and sources.
     pub(super) lists: OfProcess<BTreeMap<(usize, usize), Lists>>,
+    /// Of points that were named by their indices.
+    pub(super) named: OfProcess<NamedLists>,
     pub(super) scratch: OfProcess<Mutex<PairScratch>>,
     pub(super) backend: OfProcess<GpuBackend>,
     pub(super) filters: OfProcess<EngineFilters>,
@@ -289,8 +291,9 @@ impl DeviceEngine {
     /// into the storage there is, and [`finish`](Self::finish) says if it was too small.
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::Gpu`] when memory runs out or the GPU
-    /// fails.
+    /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::MemoryLimit`] for lists that exceed the
+    /// [limit](DeviceEngineBuilder::memory_limit), and [`ErrorKind::Gpu`] when memory runs out or
+    /// the GPU fails.
     pub fn find_neighbors(
         &mut self,
         targets: PointSetId,
@@ -311,7 +314,7 @@ impl DeviceEngine {
         let of = pair(&self.slots, &self.lattice, with, targets, sources)?;
         let nearest = self.filters.nearest(&self.backend, of)?;
         let of = with_nearest(of, &nearest);
-        let (kind, strategy) = (self.settings.lists, self.settings.strategy);
+        let how = (self.settings.lists, self.settings.strategy);
         let lists = self
             .lists
             .entry((targets.slot(), sources.slot()))
@@ -326,7 +329,7 @@ impl DeviceEngine {
             storage.ascend(self.settings.order == ListOrder::Ascending);
         }
         storage.want(quantities);
-        search(&self.backend, of, kind, strategy, storage)?;
+        search(&self.backend, of, how, storage, self.settings.memory_limit)?;
         lists.current = true;
         Ok(())
     }
@@ -374,6 +377,8 @@ impl DeviceEngine {
     /// [`Progress::Repeat`]. The same holds for data of points that came from the device and cannot
     /// be used ([`set_radii_from_device`](Self::set_radii_from_device)): the set then has none. If
     /// such data were replaced or cleared since, there is no error, but [`Progress::Repeat`].
+    /// [`ErrorKind::UnknownPoint`] names an index that no point has, of those
+    /// [asked for](Self::find_neighbors_of).
     pub fn finish(&mut self) -> Result<Progress, Error> {
         self.usable()?;
         // One wait for all that the device is asked.
@@ -395,14 +400,22 @@ impl DeviceEngine {
                 whole.ask(&self.backend)?;
             }
         }
+        self.named.ask(&self.backend)?;
         self.settle_all()?;
-        self.settle_data()?;
+        let data = self.settle_data();
+        let named = self.settle_indices();
+        data.and(named)?;
         let mut progress = if std::mem::take(&mut self.sorted_anew) {
             Progress::Repeat
         } else {
             Progress::Valid
         };
         let mut failed = None;
+        let mut looked = |settled| match settled {
+            Ok(true) => {}
+            Ok(false) => progress = Progress::Repeat,
+            Err(error) => drop(failed.get_or_insert(error)),
+        };
         for lists in self.lists.values_mut() {
             let provisional = std::mem::take(&mut lists.provisional);
             let own = provisional.then(|| settle_lists(&self.backend, &mut lists.storage));
@@ -411,14 +424,11 @@ impl DeviceEngine {
             let whole = whole.map(|whole| settle_lists(&self.backend, whole));
             over.settle();
             for settled in own.into_iter().chain(whole) {
-                lists.current &= matches!(settled, Ok(Progress::Valid));
-                match settled {
-                    Ok(Progress::Valid) => {}
-                    Ok(Progress::Repeat) => progress = Progress::Repeat,
-                    Err(error) => drop(failed.get_or_insert(error)),
-                }
+                lists.current &= matches!(settled, Ok(true));
+                looked(settled);
             }
         }
+        looked(self.named.settle(&self.backend));
         if let Some(error) = failed {
             // What else was computed since the last call is to be repeated all the same.
             self.sorted_anew = progress == Progress::Repeat;
@@ -556,7 +566,8 @@ impl DeviceEngine {
             let over = lists.over.lock().unwrap_or_else(PoisonError::into_inner);
             lists.storage.bytes() + over.bytes()
         });
-        sets.chain(lists).sum::<usize>() + self.scratch().bytes() + self.filters.bytes()
+        let others = self.scratch().bytes() + self.filters.bytes() + self.named.bytes();
+        sets.chain(lists).sum::<usize>() + others
     }
 
     /// Input of a traversal by both backends.
@@ -617,21 +628,6 @@ impl DeviceEngine {
     pub(super) fn known(&self, set: PointSetId) -> Result<(), Error> {
         self.usable()?;
         self.slots.check(set)
-    }
-}
-
-/// Waits for lists and looks whether they fitted into their storage, which is freed if not.
-///
-/// # Errors
-/// As [`DeviceEngine::finish`].
-fn settle_lists(backend: &GpuBackend, storage: &mut DeviceLists) -> Result<Progress, GpuError> {
-    match storage.finish(backend) {
-        Ok(()) => Ok(Progress::Valid),
-        Err(error) if matches!(error.kind(), GpuErrorKind::ListsOverflow { .. }) => {
-            storage.outgrown();
-            Ok(Progress::Repeat)
-        }
-        Err(error) => Err(error),
     }
 }
 

@@ -190,6 +190,11 @@ impl EngineFilters {
         self.rule
     }
 
+    /// How many of the nearest are kept; `None` for all.
+    pub(super) fn kept(&self) -> Option<NonZeroU32> {
+        self.k
+    }
+
     /// Returns true if only the nearest are kept, so that lists are in the order of distance.
     pub(super) fn has_nearest(&self) -> bool {
         self.k.is_some()

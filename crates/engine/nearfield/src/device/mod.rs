@@ -114,6 +114,13 @@
 //! [`query`](DeviceEngine::query) finds the neighbours of positions that are points of no set. They
 //! become a set that only searches.
 //!
+//! # Some points, and lists that do not fit
+//!
+//! [`find_neighbors_of`](DeviceEngine::find_neighbors_of) finds the neighbours of points that are
+//! named by their indices. [`list_chunks`](DeviceEngine::list_chunks) writes the lists of some
+//! targets at a time into one storage, within a
+//! [limit](DeviceEngineBuilder::memory_limit) of bytes that also bounds other lists.
+//!
 //! # Many systems
 //!
 //! [`DeviceSystemSearch`] finds the pairs of thousands of small systems whose arrays are on the
@@ -154,6 +161,7 @@
 //! [`gpu::ErrorKind::Forked`](crate::error::gpu::ErrorKind), and dropping it there does nothing.
 
 mod builder;
+mod chunks;
 mod engine;
 mod fields;
 mod filters;
@@ -163,6 +171,7 @@ mod halo;
 mod helper;
 mod lent;
 mod lists;
+mod named;
 mod over_lists;
 mod point_data;
 mod query;
@@ -174,6 +183,7 @@ mod traverse;
 mod verlet;
 
 pub use builder::DeviceEngineBuilder;
+pub use chunks::{DeviceListChunk, DeviceListChunks};
 pub use engine::{DeviceEngine, Progress};
 pub use fields::DeviceFieldsOf;
 pub use geometry::DeviceGeometry;

@@ -61,7 +61,10 @@ impl DeviceEngine {
         }
         let whole = over.write_whole();
         whole.ascend(self.settings.order == ListOrder::Ascending);
-        let strategy = self.settings.strategy;
-        search(&self.backend, of, ListKind::Full, strategy, whole)
+        let (how, limit) = (
+            (ListKind::Full, self.settings.strategy),
+            self.settings.memory_limit,
+        );
+        search(&self.backend, of, how, whole, limit)
     }
 }

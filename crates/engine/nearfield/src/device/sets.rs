@@ -101,6 +101,7 @@ impl DeviceEngine {
 
     /// Lists of the set are not those of its points any more.
     pub(super) fn outdate(&mut self, set: PointSetId) {
+        self.named.outdate(Some(set));
         for ((targets, sources), lists) in &mut *self.lists {
             if [*targets, *sources].contains(&set.slot()) && std::mem::take(&mut lists.current) {
                 lists.missing = MissingLists::Changed { set };
@@ -173,6 +174,7 @@ impl DeviceEngine {
             })?;
             *self.lattice = Some(made.dividing(cubic, cells.along_x));
             self.sets.iter_mut().for_each(|set| set.points.unsort());
+            self.named.outdate(None);
             for lists in self.lists.values_mut() {
                 if std::mem::take(&mut lists.current) {
                     lists.missing = MissingLists::Changed { set };

@@ -4,7 +4,7 @@
 //! with the caller's without any synchronisation; otherwise the engine has a stream of its own.
 //! Settings are checked before the GPU is touched.
 
-use super::{builder::DeviceEngineBuilder, engine::DeviceEngine};
+use super::{builder::DeviceEngineBuilder, engine::DeviceEngine, lists::NamedLists};
 use crate::{Device, Error, ErrorKind, slots::Slots};
 use nearfield_gpu::{GpuBackend, Stream};
 use nearfield_grid::OfProcess;
@@ -81,6 +81,7 @@ impl DeviceEngineBuilder {
             slots: Slots::new(),
             sets: OfProcess::new(Vec::new()),
             lists: OfProcess::new(BTreeMap::new()),
+            named: OfProcess::new(NamedLists::default()),
             scratch: OfProcess::new(Mutex::default()),
             sorted_anew: false,
             queries: None,

@@ -15,6 +15,7 @@ use crate::{
     Device, Engine, Error, ErrorKind, PointSetId,
     backend::{
         Fault, Job, JobKind,
+        chunk_plan::{self, ChunkBytes},
         rows::{MeasuredRows, RowRange, RowsOf},
         support::Feature,
     },
@@ -377,69 +378,36 @@ impl ListChunks<'_> {
     /// As many targets as fit, in order. Looks at one length per target, so cutting costs nothing
     /// beside writing the lists.
     fn cut(&self) -> RowRange {
-        let lengths = self.measured.lengths();
-        let done = |slot: usize| self.at.handed_out.get(slot) == Some(&true);
-        let begin = (self.at.next..lengths.len()).find(|&slot| !done(slot));
-        let begin = begin.unwrap_or(lengths.len());
-        let mut pairs = 0;
-        let taken = (begin..lengths.len())
-            .take(self.at.max_targets)
-            .take_while(|&slot| {
-                let with = pairs + u64::from(lengths[slot]);
-                let fits = with <= self.at.max_pairs && !done(slot);
-                pairs = if fits { with } else { pairs };
-                fits
-            })
-            .count();
-        RowRange {
-            slots: begin..begin + taken,
-            entries: self.at.next_entry..self.at.next_entry + pairs,
-        }
+        let at = &self.at;
+        let done = |slot: usize| at.handed_out.get(slot) == Some(&true);
+        let next = (at.next, at.next_entry);
+        let most = (at.max_targets, at.max_pairs);
+        chunk_plan::cut(self.measured.lengths(), next, most, done)
     }
 }
 
-/// Splits `limit` bytes: most targets and most neighbours of a chunk, at least the longest list,
-/// so that chunks of about average lists use up both.
-///
-/// A chunk of t targets and p neighbours takes row·(t + 1) + entry·p bytes, because it has an
-/// offset more than targets. With p = t·average that is about t·(row + entry·average), which gives
-/// t; the rest of the limit is for entries. If that is less than the longest list needs, entries
-/// are given exactly the longest list and targets the rest: at least one, because a single target
-/// with that list was found to fit.
+/// Splits `limit` bytes: most targets and most neighbours of a chunk.
 ///
 /// # Errors
 /// [`ErrorKind::ListTooLong`] naming the target with the longest list.
 fn split(measured: &Measured<'_>, set: PointSetId, limit: u64) -> Result<(usize, u64), Error> {
-    let targets = measured.lengths().len();
-    let lengths = measured.lengths().iter().enumerate();
-    let Some((slot, &longest)) = lengths.max_by_key(|(_, length)| **length) else {
-        return Ok((0, 0));
+    let fixed = ListRows::bytes_for(0, 0);
+    let bytes = ChunkBytes {
+        fixed,
+        row: ListRows::bytes_for(1, 0) - fixed,
+        entry: ListRows::bytes_for(0, 1) - fixed,
     };
-    let needed = ListRows::bytes_for(1, u64::from(longest));
-    if needed > limit {
-        return Err(ErrorKind::ListTooLong {
+    let most = chunk_plan::split(measured.lengths(), measured.pairs(), limit, bytes);
+    most.map_err(|long| {
+        let kind = ErrorKind::ListTooLong {
             set,
-            point: measured.targets()[slot],
-            neighbors: longest,
-            needed,
+            point: measured.targets()[long.slot],
+            neighbors: long.length,
+            needed: long.needed,
             limit,
-        }
-        .into());
-    }
-    let row = ListRows::bytes_for(1, 0) - ListRows::bytes_for(0, 0);
-    let entry = ListRows::bytes_for(0, 1) - ListRows::bytes_for(0, 0);
-    let average = row + entry * measured.pairs() / targets as u64;
-    let rows = (limit / average).saturating_sub(1).max(1);
-    let entries_beside = |rows: u64| limit.saturating_sub(row * (rows + 1)) / entry;
-    let (rows, pairs) = match entries_beside(rows) {
-        pairs if pairs >= u64::from(longest) => (rows, pairs),
-        _ => (
-            (limit - entry * u64::from(longest)) / row - 1,
-            u64::from(longest),
-        ),
-    };
-    let rows = usize::try_from(rows).unwrap_or(targets);
-    Ok((rows.min(targets), pairs.min(measured.pairs())))
+        };
+        kind.into()
+    })
 }
 
 impl<'a> ListChunk<'a> {

@@ -22,6 +22,7 @@ mod device_double;
 mod device_engine;
 mod device_filters;
 mod device_geometry;
+mod device_parts;
 mod device_query;
 mod device_sequences;
 mod device_shared;

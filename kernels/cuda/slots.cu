@@ -10,14 +10,17 @@
 using nf::GRID_THREADS;
 
 // Positions of a set since lists with a skin were built, in the order in which it was sorted then.
+// In double precision `built` has the indices, and positions are in the arrays of `double`.
 struct Following {
-    const float4* built;     // x, y, z, and the caller's index as bits, at the build
-    const float* positions;  // three numbers a point in the caller's order, now
-    float4* now;             // the same in sorted order, with the index
-    u32* moved;              // bits of the largest squared displacement, rounded up
-    u32* next;               // the same word of the next call, which this one clears
-    double low[3], high[3];  // along periodic axes displacements count as infinite outside of this
-    u32 count;               // points
+    const float4* built;      // x, y, z, and the caller's index as bits, at the build
+    const double* given;      // double precision: three numbers a point, at the build
+    const void* positions;    // three numbers a point in the caller's order, now
+    float4* now;              // the same in sorted order, with the index
+    double* now_given;        // double precision: the same in sorted order
+    u32* moved;               // bits of the largest squared displacement, rounded up
+    u32* next;                // the same word of the next call, which this one clears
+    double low[3], high[3];   // displacements count as infinite outside of this
+    u32 count;                // points
 };
 
 // The sorted place of every point, by the caller's index.
@@ -60,6 +63,27 @@ __device__ __forceinline__ double squared_displacement(const Lattice& box, doubl
     return (d[0] * d[0] + d[1] * d[1]) + d[2] * d[2];
 }
 
+// The bits of a squared displacement, rounded up; infinite for what is not a number.
+__device__ __forceinline__ u32 displacement_bits(const Following& set, const Lattice& box, const double* built,
+                                                 const double* now) {
+    const double x = now[0] - built[0], y = now[1] - built[1], z = now[2] - built[2];
+    const double squared = squared_displacement(box, x, y, z);
+    bool inside = true;
+    for (int axis = 0; axis < 3; axis++) inside = inside && now[axis] >= set.low[axis] && now[axis] <= set.high[axis];
+    // What is not a number is not below this either.
+    const bool bounded = inside && squared < 1.0e38;
+    const u32 bits = bounded ? __float_as_uint(__double2float_ru(squared)) : 0x7f800000u;
+    // A coordinate that differs by whole boxes is a change too.
+    return bits == 0 && (x != 0.0 || y != 0.0 || z != 0.0) ? 1 : bits;
+}
+
+// Keeps the largest of all threads.
+__device__ __forceinline__ void keep_farthest(const Following& set, u32 farthest) {
+    for (int step = 16; step > 0; step /= 2) farthest = max(farthest, __shfl_xor_sync(~0u, farthest, step));
+    // Most warps find a larger one there, and add nothing to the queue of atomics.
+    if ((threadIdx.x & 31) == 0 && farthest > *set.moved) atomicMax(set.moved, farthest);
+}
+
 // Brings positions into the sorted order of the build, and finds the largest displacement since.
 extern "C" __global__ void __launch_bounds__(GRID_THREADS)
 follow_points(const __grid_constant__ Following set, const __grid_constant__ Lattice box) {
@@ -69,26 +93,32 @@ follow_points(const __grid_constant__ Following set, const __grid_constant__ Lat
     u32 farthest = 0;
     if (slot < set.count) {
         const float4 built = set.built[slot];
-        const float* const at = set.positions + 3 * static_cast<u64>(__float_as_uint(built.w));
-        const float now[3] = {at[0], at[1], at[2]};
-        set.now[slot] = make_float4(now[0], now[1], now[2], built.w);
-        const double x = static_cast<double>(now[0]) - built.x;
-        const double y = static_cast<double>(now[1]) - built.y;
-        const double z = static_cast<double>(now[2]) - built.z;
-        const double squared = squared_displacement(box, x, y, z);
-        bool inside = true;
-        for (int axis = 0; axis < 3; axis++) {
-            const bool periodic = box.length[axis] != 0.0;
-            inside = inside && (!periodic || (now[axis] >= set.low[axis] && now[axis] <= set.high[axis]));
-        }
-        // What is not a number is not below this either.
-        farthest = inside && squared < 1.0e38 ? __float_as_uint(__double2float_ru(squared)) : 0x7f800000u;
-        // A coordinate that differs by whole boxes is a change too.
-        if (farthest == 0 && (x != 0.0 || y != 0.0 || z != 0.0)) farthest = 1;
+        const float* const at =
+            static_cast<const float*>(set.positions) + 3 * static_cast<u64>(__float_as_uint(built.w));
+        const float x = at[0], y = at[1], z = at[2];
+        set.now[slot] = make_float4(x, y, z, built.w);
+        const double before[3] = {built.x, built.y, built.z}, now[3] = {x, y, z};
+        farthest = displacement_bits(set, box, before, now);
     }
-    for (int step = 16; step > 0; step /= 2) farthest = max(farthest, __shfl_xor_sync(~0u, farthest, step));
-    // Most warps find a larger one there, and add nothing to the queue of atomics.
-    if ((threadIdx.x & 31) == 0 && farthest > *set.moved) atomicMax(set.moved, farthest);
+    keep_farthest(set, farthest);
+}
+
+// The same in double precision.
+extern "C" __global__ void __launch_bounds__(GRID_THREADS)
+follow_given(const __grid_constant__ Following set, const __grid_constant__ Lattice box) {
+    await_kernels_before();
+    const u32 slot = blockIdx.x * GRID_THREADS + threadIdx.x;
+    if (slot == 0) *set.next = 0;
+    u32 farthest = 0;
+    if (slot < set.count) {
+        const double* const at =
+            static_cast<const double*>(set.positions) + 3 * static_cast<u64>(__float_as_uint(set.built[slot].w));
+        const u64 place = 3 * static_cast<u64>(slot);
+        const double now[3] = {at[0], at[1], at[2]};
+        for (int axis = 0; axis < 3; axis++) set.now_given[place + axis] = now[axis];
+        farthest = displacement_bits(set, box, set.given + place, now);
+    }
+    keep_farthest(set, farthest);
 }
 
 // Positions back from sorted order to the caller's.
@@ -102,6 +132,17 @@ positions_of_points(const float4* __restrict__ at, u32 count, float* __restrict_
     to[0] = point.x;
     to[1] = point.y;
     to[2] = point.z;
+}
+
+// The same in double precision; `at` has the indices.
+extern "C" __global__ void __launch_bounds__(GRID_THREADS)
+positions_of_given(const float4* __restrict__ at, const double* __restrict__ given, u32 count,
+                   double* __restrict__ positions) {
+    await_kernels_before();
+    const u32 slot = blockIdx.x * GRID_THREADS + threadIdx.x;
+    if (slot >= count) return;
+    double* const to = positions + 3 * static_cast<u64>(__float_as_uint(at[slot].w));
+    for (u32 axis = 0; axis < 3; axis++) to[axis] = given[3 * static_cast<u64>(slot) + axis];
 }
 
 // The sorted points with these indices, in the order of the indices, as targets of a walk. `wraps`

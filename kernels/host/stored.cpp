@@ -105,9 +105,15 @@ extern "C" void run_slots(const float4* at, u32 count, u32* places, const u32* e
     launch(256, [=] { slots_of_entries(entries, total, capacity, places, count, out); });
 }
 
-extern "C" void run_follow(const Following* set, const Lattice* in_box, float* back) {
-    launch(set->count, [=] { follow_points(*set, *in_box); });
-    launch(set->count, [=] { positions_of_points(set->now, set->count, back); });
+extern "C" void run_follow(const Following* set, const Lattice* in_box, void* back, u32 wide) {
+    launch(set->count, [=] {
+        if (wide) follow_given(*set, *in_box);
+        else follow_points(*set, *in_box);
+    });
+    launch(set->count, [=] {
+        if (wide) positions_of_given(set->built, set->now_given, set->count, static_cast<double*>(back));
+        else positions_of_points(set->now, set->count, static_cast<float*>(back));
+    });
 }
 
 extern "C" void run_gather_points(const u32* indices, u32 count, const float4* at, u32 points, const int4* wraps,

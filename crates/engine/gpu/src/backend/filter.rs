@@ -493,6 +493,13 @@ fn addresses<T: DeviceRepr>(
     [address(targets, 0), address(sources, 1)]
 }
 
+impl DeviceCutoffs {
+    /// Where the squares are.
+    pub(super) fn address(&self) -> u64 {
+        self.squares.address()
+    }
+}
+
 impl DeviceFilter<'_> {
     fn data(&self) -> [Option<&DevicePointData>; 2] {
         [self.targets, self.sources]

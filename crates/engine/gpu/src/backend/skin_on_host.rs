@@ -3,59 +3,146 @@
 //! positions of now, or none where a pair may be missing. As in `stored_on_host`.
 
 use super::{
+    on_host::{is_double, radius_of},
     stored::candidates,
     stored_on_host::{Listed, Sorted, domain_of, expected, kernels, lattice_of, lists_of},
 };
-use crate::launch::{Filters, Following, Lattice, Stored};
+use crate::constants::{NAMED, NEAREST, READ_AHEAD};
+use crate::launch::{Filters, Following, Lattice, Nearest, Stored};
 use libloading::Library;
-use nearfield_grid::{self as grid, Bounds, Radius};
-use nearfield_testkit::{conformance::Case, random::Random};
+use nearfield_grid::{self as grid, Bounds, Positions};
+use nearfield_testkit::{
+    conformance::Case,
+    oracle::{Neighbor, Real},
+    random::Random,
+};
 use std::sync::PoisonError;
 
-type RunFollow = unsafe extern "C" fn(*const Following, *const Lattice, *mut f32);
+type RunFollow<T> = unsafe extern "C" fn(*const Following, *const Lattice, *mut T, u32);
 
-/// Takes a set to new positions, and returns those in sorted order and the displacement.
-fn follow(
+/// Takes a set to new positions, and returns the displacement and a set in the same order that
+/// stands there.
+fn follow<T: Real>(
     library: &Library,
-    sorted: &Sorted<f32>,
+    sorted: &Sorted<T>,
     lattice: &grid::Lattice,
     room: &Bounds,
-    positions: &[[f32; 3]],
-) -> (Vec<[f32; 4]>, u32) {
-    let mut now = vec![[0f32; 4]; positions.len()];
-    let (mut moved, mut next, mut back) = (0u32, 7u32, vec![[f32::NAN; 3]; positions.len()]);
+    positions: &[[T; 3]],
+) -> (Sorted<T>, u32) {
+    let count = positions.len();
+    let mut now = Sorted::at_places_of(sorted);
+    let (mut moved, mut next, mut back) = (0u32, 7u32, vec![[T::round(f64::NAN); 3]; count]);
+    let double = is_double::<T>();
+    let given = sorted.given.as_ptr() as u64;
     let set = Following {
         built: sorted.at.as_ptr() as u64,
+        given: if double { given } else { 0 },
         positions: positions.as_ptr() as u64,
-        now: now.as_mut_ptr() as u64,
+        now: now.at.as_mut_ptr() as u64,
+        now_given: now.given.as_mut_ptr() as u64,
         moved: &raw mut moved as u64,
         next: &raw mut next as u64,
         low: room.min,
         high: room.max,
-        count: positions.len() as u32,
+        count: count as u32,
     };
     // SAFETY: the function is declared so in stored.cpp, and all arrays have a value per point; the
     // words are read when the kernels have ended.
     let (moved, next) = unsafe {
         let in_box = Lattice::of_box(lattice);
-        let run = library.get::<RunFollow>(b"run_follow").unwrap();
-        run(&set, &in_box, back.as_mut_ptr().cast());
+        let run = library.get::<RunFollow<T>>(b"run_follow").unwrap();
+        let to = back.as_mut_ptr().cast();
+        run(&set, &in_box, to, u32::from(double));
         (
             std::ptr::read_volatile(&raw const moved),
             std::ptr::read_volatile(&raw const next),
         )
     };
     assert_eq!(next, 0);
-    let bits = |points: &[[f32; 3]]| points.iter().flatten().map(|x| x.to_bits()).collect();
-    let [back, given]: [Vec<u32>; 2] = [bits(&back), bits(positions)];
-    assert_eq!(back, given, "positions come back in the caller's order");
+    let bits = |points: &[[T; 3]]| -> Vec<u64> {
+        let numbers = points.iter().flatten();
+        numbers.map(|x| x.to_f64().to_bits()).collect()
+    };
+    let same = bits(&back) == bits(positions);
+    assert!(same, "positions come back in the caller's order");
     (now, moved)
 }
 
-/// Some lists are kept by a hair, and others, whose points went a little farther, are refused.
 #[test]
 fn lists_with_a_skin_serve_points_that_have_moved_and_no_others() {
-    let Some(library) = kernels::<f32>(0) else {
+    check_skin::<f32>(false);
+    check_skin::<f64>(false);
+}
+
+#[test]
+fn lists_with_a_skin_leave_out_pairs_beyond_their_cutoff_of_now() {
+    check_skin::<f32>(true);
+    check_skin::<f64>(true);
+}
+
+/// The squared cut-off of two points, whose types are the parities of their indices.
+fn squared_cutoff(a: u32, b: u32) -> f64 {
+    [[0.5625, 0.25], [0.25, -1.0]][a as usize % 2][b as usize % 2]
+}
+
+/// What filters of these types read, for a set of so many points; nothing is nearer than the last.
+fn filters_of<T: Real>(sorted: &Sorted<T>, held: &mut Held<T>) -> Filters {
+    let count = sorted.at.len() as u32;
+    let types = |index: u32| index % 2;
+    held.types = (0..count).map(types).collect();
+    let of_sources = sorted.at.iter().map(|at| types(at[3].to_bits()));
+    held.sorted = of_sources.chain([0; READ_AHEAD as usize]).collect();
+    let squares = [(0, 0), (0, 1), (1, 0), (1, 1)];
+    held.squares = (squares.into_iter())
+        .map(|(a, b)| T::round(squared_cutoff(a, b)))
+        .collect();
+    let all = Nearest {
+        squared: f64::INFINITY,
+        ..Nearest::default()
+    };
+    held.nearest = vec![all; count as usize];
+    Filters {
+        cutoffs: held.squares.as_ptr() as u64,
+        types: 2,
+        target_types: held.types.as_ptr() as u64,
+        source_types: held.sorted.as_ptr() as u64,
+        nearest: held.nearest.as_ptr() as u64,
+        ..Filters::default()
+    }
+}
+
+/// The arrays behind filters.
+#[derive(Default)]
+struct Held<T> {
+    types: Vec<u32>,
+    sorted: Vec<u32>,
+    squares: Vec<T>,
+    nearest: Vec<Nearest>,
+}
+
+/// Pairs of a case that are within the cut-off of their types.
+fn within_cutoffs<T: Real>(case: &Case<T>, all: Vec<Vec<Neighbor>>) -> Vec<Vec<Neighbor>> {
+    let problem = case.problem();
+    let kept = |target: usize, pair: &Neighbor| {
+        let (from, to) = (case.targets()[target], case.sources()[pair.index as usize]);
+        let squared = problem.distance_squared(from, to, pair.image).to_f64();
+        squared <= squared_cutoff(target as u32, pair.index)
+    };
+    let lists = all.into_iter().enumerate();
+    let left = |(target, list): (usize, Vec<Neighbor>)| {
+        let left = list.into_iter().filter(|pair| kept(target, pair));
+        left.collect()
+    };
+    lists.map(left).collect()
+}
+
+/// Some lists are kept by a hair, and others, whose points went a little farther, are refused.
+fn check_skin<T: Real>(with_cutoffs: bool)
+where
+    for<'a> Positions<'a>: From<&'a [[T; 3]]>,
+{
+    let named = if with_cutoffs { NAMED + NEAREST } else { 0 };
+    let Some(library) = kernels::<T>(named) else {
         return;
     };
     let library = library.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,42 +153,40 @@ fn lists_with_a_skin_serve_points_that_have_moved_and_no_others() {
         Some([2.5, 6.5, 0.0]),
         Some([-1.5, 1.0, 7.5]),
     ];
-    for round in 0..16 {
-        let mut point =
-            || [0; 3].map(|_: i32| 6.0 * random.below(1 << 20) as f32 / (1 << 20) as f32);
-        let built: Vec<[f32; 3]> = (0..150).map(|_| point()).collect();
-        // The last box is so small that a source is near through several images.
-        let (radius, skin) = (1.0f32, 0.25f32);
-        let of_kind = |points: &[[f32; 3]], radius: f32| {
-            let case = Case::new("moved", radius, points.to_vec());
-            match round % 4 {
+    let leaning = [Some([6.5, 1.5, 0.75]), None, Some([0.0, -2.0, 7.5])];
+    for round in 0..15 {
+        let mut point = || [0; 3].map(|_: i32| T::round(6.0 * random.unit()));
+        let built: Vec<[T; 3]> = (0..150).map(|_| point()).collect();
+        // The fourth box is so small that a source is near through several images.
+        let (radius, skin) = (1.0, 0.25);
+        let of_kind = |points: &[[T; 3]], radius: f64| {
+            let case = Case::new("moved", T::round(radius), points.to_vec());
+            match round % 5 {
                 0 => case,
                 1 => case.periodic(lengths(6.5)),
                 2 => case.tilted(tilted),
-                _ => case.periodic(lengths(1.9)),
+                3 => case.periodic(lengths(1.9)),
+                _ => case.tilted(leaning),
             }
         };
         let wide = of_kind(&built, radius + skin);
-        let far = round >= 12;
-        let lattice = lattice_of(&wide, radius + skin);
+        let far = round >= 10;
+        let lattice = lattice_of(&wide, T::round(radius + skin));
         let domain = domain_of(&wide);
         let jumps = domain.vectors().map(Option::unwrap_or_default);
-        let now: Vec<[f32; 3]> = built
-            .iter()
-            .map(|point| {
-                let mut step = || 0.08 * (random.below(1 << 20) as f32 / (1 << 19) as f32 - 1.0);
-                let mut moved = [0, 1, 2].map(|axis| point[axis] + step());
-                // Some are wrapped meanwhile.
-                let jump = random.below(5) as usize;
-                if jump < 3 {
-                    moved = [0, 1, 2].map(|k| (f64::from(moved[k]) - jumps[jump][k]) as f32);
-                }
-                moved
-            })
-            .collect();
-        let mut now = now;
+        let mut step = |point: &[T; 3]| {
+            let mut axis = |axis: usize| point[axis].to_f64() + 0.08 * (2.0 * random.unit() - 1.0);
+            let mut moved = [axis(0), axis(1), axis(2)];
+            // Some are wrapped meanwhile.
+            let jump = random.below(5) as usize;
+            if jump < 3 {
+                moved = [0, 1, 2].map(|k| moved[k] - jumps[jump][k]);
+            }
+            moved.map(T::round)
+        };
+        let mut now: Vec<[T; 3]> = built.iter().map(&mut step).collect();
         if far {
-            now[77][1] += 0.2;
+            now[77][1] = T::round(now[77][1].to_f64() + 0.2);
         }
         let sorted = Sorted::new(&built, &mut random);
         let bounds = Bounds::of(built.as_slice().into(), &domain).unwrap();
@@ -109,19 +194,25 @@ fn lists_with_a_skin_serve_points_that_have_moved_and_no_others() {
             min: bounds.min.map(|x| x - 20.0),
             max: bounds.max.map(|x| x + 20.0),
         };
-        let (at, moved) = follow(&library, &sorted, &lattice, &room, &now);
+        let (there, moved) = follow(&library, &sorted, &lattice, &room, &now);
         let moved_by = f32::from_bits(moved).sqrt();
         assert!((0.05..0.3).contains(&moved_by), "{moved_by}");
         let neighbors = wide.problem().neighbors();
+        let mut held = Held::default();
+        let filters = if with_cutoffs {
+            filters_of(&sorted, &mut held)
+        } else {
+            Filters::default()
+        };
         let listed = Listed {
             lists: lists_of(&wide, &sorted, &neighbors, false, &mut random),
-            filters: Filters::default(),
+            filters,
             same_set: true,
-            targets: &sorted,
-            sources: &sorted,
+            targets: &there,
+            sources: &there,
             lattice,
         };
-        let radius = Radius::new(radius).unwrap();
+        let within = radius_of(T::round(radius));
         let stored = Stored {
             moved_targets: &raw const moved as u64,
             moved_sources: &raw const moved as u64,
@@ -130,17 +221,20 @@ fn lists_with_a_skin_serve_points_that_have_moved_and_no_others() {
             } else {
                 2.0 * moved_by + 1e-3
             },
-            ..Stored::of(&listed.lattice, radius)
+            ..Stored::of(&listed.lattice, within)
         };
         let way = candidates(&listed.lattice) as u32;
-        let found = listed.run(&library, way, stored, radius, [&at, &at]);
+        let found = listed.run(&library, way, stored, within, [&there.at, &there.at]);
         if far {
             assert!(found.iter().flatten().all(|x| x.is_nan()), "{round}");
             continue;
         }
-        let today = of_kind(&now, radius.value());
-        let exact = expected(&today, &today.problem().neighbors());
-        assert_eq!(found, exact, "round {round}");
+        let today = of_kind(&now, radius);
+        let mut pairs = today.problem().neighbors();
+        if with_cutoffs {
+            pairs = within_cutoffs(&today, pairs);
+        }
+        assert_eq!(found, expected(&today, &pairs), "round {round}");
     }
 }
 
@@ -154,9 +248,10 @@ fn points_that_are_no_numbers_or_far_from_their_box_count_as_infinitely_far_away
     let case = Case::new("strayed", 1.0, built.to_vec()).periodic([Some(8.0), None, None]);
     let lattice = lattice_of(&case, 1.0);
     let sorted = Sorted::new(&built, &mut Random::new(1));
+    let infinite = f64::INFINITY;
     let room = Bounds {
-        min: [-8.0, 0.0, 0.0],
-        max: [16.0, 1.0, 1.0],
+        min: [-8.0, -infinite, -infinite],
+        max: [16.0, infinite, infinite],
     };
     for (x, expected) in [
         (0.5, 0),

@@ -9,6 +9,8 @@
 //! Lists with a skin are traversed at the positions of now ([`FollowedPoints`]), which are kept in
 //! the sorted order of the build. The kernel that brings them there also finds the largest
 //! displacement, and traversals read it on the device: they do nothing if a pair may be missing.
+//! Cut-offs of types are larger by the skin in the search, so its lists hold pairs beyond the
+//! cut-off of now; a traversal asks for that again, by a program with filters.
 //!
 //! # Filters
 //!
@@ -34,12 +36,12 @@
 //! [`DeviceLists`] remembers; places in an array of entries are those of one search of it.
 
 use super::{
-    gpu::GpuBackend, lattice::DeviceLattice, lists::DeviceLists, points::DevicePoints,
-    walk::PairOfPoints,
+    filter::DeviceCutoffs, gpu::GpuBackend, lattice::DeviceLattice, lists::DeviceLists,
+    points::DevicePoints, walk::PairOfPoints,
 };
 use crate::{
-    error::{Error, fits},
-    handles::DeviceView,
+    error::{Error, ErrorKind, fits},
+    handles::{DeviceView, PositionNumber},
     launch::{Entries, FilteredWalk, Following, Lattice, ListsToSort, Outlet, PairArrays, Stored},
     memory::{HostCopy, kept_buffers},
     traversal::{Candidates, Filtering, Strategy, Traversal, Work},
@@ -77,9 +79,11 @@ kept_buffers! {
         /// Position of now, and the caller's index as bits, of every point in the sorted order of
         /// the build.
         now: [f32; 4] = "positions of now",
+        /// In double precision the position of now of every point in that order.
+        now_given: [f64; 3] = "positions of now",
         /// Bits of the largest squared displacement in turn, and a word that is zero.
         moved: u32 = "displacements",
-        /// Positions in the caller's order, for a build.
+        /// Positions in the caller's order, for a build: in double precision two elements each.
         given: f32 = "positions",
     }
     with {
@@ -103,6 +107,8 @@ pub struct Skin<'a> {
     pub sources: &'a FollowedPoints,
     /// How far two points may have moved together before a pair may be missing.
     pub allowed: f64,
+    /// Cut-offs of types within the radius, for the larger ones that lists were found with.
+    pub cutoffs: Option<&'a DeviceCutoffs>,
 }
 
 /// Lists that a pair kernel is evaluated over.
@@ -130,6 +136,10 @@ pub(super) struct VisitLists {
     filtering: Filtering,
     /// Sorted targets and sources, at the positions of now.
     at: [u64; 2],
+    /// In double precision their positions.
+    given: [u64; 2],
+    /// Squared cut-offs in the place of those of the search; 0 for these.
+    cutoffs: u64,
     /// Starts, lengths and entries.
     lists: Outlet,
     /// The box as it was given.
@@ -177,40 +187,44 @@ impl GpuBackend {
     }
 
     /// Takes positions of a set whose lists are kept, into the sorted order of the build, and
-    /// measures how far they are from those of the build, modulo the box; without waiting. Along
-    /// periodic axes points outside of `room` count as infinitely far away.
+    /// measures how far they are from those of the build, modulo the box; without waiting. Points
+    /// outside of `room` count as infinitely far away.
     ///
     /// # Errors
-    /// `ErrorKind::FieldLength` for another number of positions, `ErrorKind::OtherDevice`,
-    /// `ErrorKind::Unsorted`, `ErrorKind::OutOfMemory` and `ErrorKind::Driver`.
-    pub fn follow(
+    /// `ErrorKind::FieldLength` for another number of positions, `ErrorKind::Precision`,
+    /// `ErrorKind::OtherDevice`, `ErrorKind::Unsorted`, `ErrorKind::OutOfMemory` and
+    /// `ErrorKind::Driver`.
+    pub fn follow<T: PositionNumber>(
         &self,
         points: &DevicePoints,
         lattice: &DeviceLattice,
         room: &Bounds,
-        positions: &DeviceView<'_, f32>,
+        positions: &DeviceView<'_, T>,
         followed: &mut FollowedPoints,
     ) -> Result<(), Error> {
         self.holds("positions", positions.ordinal())?;
         points.check_sorted()?;
+        let (found, expected) = (T::PRECISION, points.precision());
+        if found != expected {
+            return Err(Error::from(ErrorKind::Precision { found, expected }));
+        }
         fits("positions", positions.len(), points.len().saturating_mul(3))?;
         if points.is_empty() {
             return Ok(());
         }
         let stream = &self.stream;
-        followed.now.reserve(stream, points.len())?;
+        match expected {
+            Precision::Single => followed.now.reserve(stream, points.len())?,
+            Precision::Double => followed.now_given.reserve(stream, points.len())?,
+        };
         followed.moved.reserve_zeroed(stream, 2)?;
         let (address, _held) = positions.device_ptr(stream);
         followed.turn = 1 - followed.turn;
         let set = Following {
-            built: points.layout().at,
             positions: address,
-            now: followed.now.address(),
-            moved: followed.word(followed.turn),
-            next: followed.word(1 - followed.turn),
             low: room.min,
             high: room.max,
-            count: points.len() as u32,
+            ..followed.layout(points)
         };
         followed.following = true;
         let in_box = Lattice::of_box(lattice.lattice());
@@ -222,24 +236,28 @@ impl GpuBackend {
         (followed.moved).start_host_copy(stream, followed.turn, answer, 1)
     }
 
-    /// The positions that a set was last [followed](Self::follow) to, in the caller's order; None
-    /// where there are none since the build. Does not wait.
+    /// The positions that a set was last [followed](Self::follow) to, in the caller's order and the
+    /// set's precision, which is that of `T`; None where there are none since the build. Does not
+    /// wait.
     ///
     /// # Errors
     /// `ErrorKind::OutOfMemory` and `ErrorKind::Driver`.
-    pub fn followed_to<'a>(
+    pub fn followed_to<'a, T: PositionNumber>(
         &self,
         points: &DevicePoints,
         followed: &'a mut FollowedPoints,
-    ) -> Result<Option<DeviceView<'a, f32>>, Error> {
-        if !followed.following {
+    ) -> Result<Option<DeviceView<'a, T>>, Error> {
+        if !followed.following || T::PRECISION != points.precision() {
             return Ok(None);
         }
         let (stream, count) = (&self.stream, points.len());
-        followed.given.reserve(stream, 3 * count)?;
-        let (now, given) = (followed.now.address(), followed.given.address());
-        (self.shared.slots()?).positions(stream, now, count as u32, given)?;
-        Ok(followed.given.view(3 * count).map(DeviceView))
+        followed.given.reserve(stream, points.words(count))?;
+        let (set, given) = (followed.layout(points), followed.given.address());
+        self.shared.slots()?.positions(stream, &set, given)?;
+        let values = followed.given.values::<T>();
+        Ok(values
+            .and_then(|values| values.try_slice(0..3 * count))
+            .map(DeviceView))
     }
 }
 
@@ -284,16 +302,35 @@ impl FollowedPoints {
         }
     }
 
+    /// A set that is followed, without positions in the caller's order.
+    fn layout(&self, points: &DevicePoints) -> Following {
+        let built = points.layout();
+        let double = points.precision() == Precision::Double;
+        Following {
+            built: built.at,
+            given: if double { built.given } else { 0 },
+            positions: 0,
+            now: self.now.address(),
+            now_given: self.now_given.address(),
+            moved: self.word(self.turn),
+            next: self.word(1 - self.turn),
+            low: [0.0; 3],
+            high: [0.0; 3],
+            count: points.len() as u32,
+        }
+    }
+
     fn word(&self, turn: usize) -> u64 {
         self.moved.address() + (turn * size_of::<u32>()) as u64
     }
 
-    /// Sorted points at the positions of now.
-    fn at(&self, points: &DevicePoints) -> u64 {
-        if self.following {
-            self.now.address()
-        } else {
-            points.layout().at
+    /// Sorted points at the positions of now, and in double precision these positions.
+    fn at(&self, points: &DevicePoints) -> [u64; 2] {
+        let built = points.layout();
+        match points.precision() {
+            Precision::Single if self.following => [self.now.address(), 0],
+            Precision::Double if self.following => [built.at, self.now_given.address()],
+            _ => [built.at, built.given],
         }
     }
 }
@@ -312,9 +349,17 @@ impl ListedPairs<'_> {
         let lattice = of.lattice.lattice();
         let radius = skin.map_or(lattice.radius(), |skin| skin.radius);
         let sorted = self.lists.sorted();
-        let at = match skin {
-            None => [of.targets_layout().at, of.sources.layout().at],
+        let [targets, sources] = match skin {
+            None => {
+                [of.targets_layout(), of.sources.layout()].map(|points| [points.at, points.given])
+            }
             Some(skin) => [skin.targets.at(of.targets), skin.sources.at(of.sources)],
+        };
+        let cutoffs = skin.and_then(|skin| skin.cutoffs);
+        let filtering = if lattice.repeats() || cutoffs.is_some() {
+            of.filter.filtering()
+        } else {
+            Filtering::default()
         };
         let moved = |followed: fn(&Skin<'_>) -> u64| skin.map_or(0, followed);
         VisitLists {
@@ -326,12 +371,10 @@ impl ListedPairs<'_> {
             },
             candidates: candidates(lattice),
             radius,
-            filtering: if lattice.repeats() {
-                of.filter.filtering()
-            } else {
-                Filtering::default()
-            },
-            at,
+            filtering,
+            at: [targets[0], sources[0]],
+            given: [targets[1], sources[1]],
+            cutoffs: cutoffs.map_or(0, DeviceCutoffs::address),
             lists: Outlet {
                 starts: sorted.starts,
                 counts: sorted.counts,
@@ -366,6 +409,10 @@ impl VisitLists {
         let walk = &mut filtered.walk;
         walk.lattice = self.in_box.within(self.radius);
         [walk.targets.at, walk.sources.at] = self.at;
+        [walk.targets.given, walk.sources.given] = self.given;
+        if self.cutoffs != 0 {
+            filtered.filters.cutoffs = self.cutoffs;
+        }
         filtered
     }
 

@@ -78,7 +78,7 @@ pub(super) fn kernels<T: Real>(filters: u32) -> Option<&'static Mutex<Library>> 
 pub(super) struct Sorted<T> {
     /// In double precision no positions.
     pub(super) at: Vec<[f32; 4]>,
-    given: Vec<[T; 3]>,
+    pub(super) given: Vec<[T; 3]>,
     flags: [u32; 3],
 }
 
@@ -100,6 +100,15 @@ impl<T: Real> Sorted<T> {
             at: order.iter().map(at).collect(),
             given: order.iter().map(|&index| points[index]).collect(),
             flags: [0; 3],
+        }
+    }
+
+    /// A set in the same order, at no positions yet.
+    pub(super) fn at_places_of(other: &Self) -> Self {
+        Self {
+            at: other.at.clone(),
+            given: other.given.clone(),
+            flags: other.flags,
         }
     }
 

@@ -312,15 +312,19 @@ nearfield_shared::shared_structs! {
     pub(crate) struct Following {
         /// Sorted points at the build.
         pub(crate) built: u64,
+        /// In double precision their positions.
+        pub(crate) given: u64,
         /// Positions in the caller's order, now.
         pub(crate) positions: u64,
-        /// These in the sorted order of the build.
+        /// These in the sorted order of the build, in single precision,
         pub(crate) now: u64,
+        /// and in double precision.
+        pub(crate) now_given: u64,
         /// A word for the largest squared displacement, zero before.
         pub(crate) moved: u64,
         /// Another word, which becomes zero.
         pub(crate) next: u64,
-        /// Along periodic axes displacements count as infinite below these coordinates,
+        /// Displacements count as infinite below these coordinates,
         pub(crate) low: [f64; 3],
         /// and above these.
         pub(crate) high: [f64; 3],

@@ -65,8 +65,10 @@ impl OverLists {
 pub(crate) struct SlotKernels {
     of_points: Kernel,
     of_entries: Kernel,
-    follow: Kernel,
+    /// Single precision, and double.
+    follow: [Kernel; 2],
     positions: Kernel,
+    positions_of_given: Kernel,
     gather: Kernel,
     part: Kernel,
 }
@@ -133,8 +135,9 @@ impl SlotKernels {
         Ok(Self {
             of_points: kernel("slots_of_points")?,
             of_entries: kernel("slots_of_entries")?,
-            follow: kernel("follow_points")?,
+            follow: [kernel("follow_points")?, kernel("follow_given")?],
             positions: kernel("positions_of_points")?,
+            positions_of_given: kernel("positions_of_given")?,
             gather: kernel("gather_points")?,
             part: kernel("part_of_lists")?,
         })
@@ -189,23 +192,33 @@ impl SlotKernels {
         the_box: &Lattice,
     ) -> Result<(), Error> {
         let shape = one_each(set.count as usize);
-        // SAFETY: as follow_points declares; all arrays have elements for every point.
-        unsafe { self.follow.start(queue, shape, &[set, the_box]) }
+        let follow = &self.follow[usize::from(set.given != 0)];
+        // SAFETY: as follow_points and follow_given declare; all arrays of the precision have
+        // elements for every point.
+        unsafe { follow.start(queue, shape, &[set, the_box]) }
     }
 
-    /// Positions from sorted order back to the caller's.
+    /// Positions that were followed, from sorted order back to the caller's.
     pub(crate) fn positions(
         &self,
         queue: &Queue,
-        sorted: CUdeviceptr,
-        count: u32,
+        set: &Following,
         positions: CUdeviceptr,
     ) -> Result<(), Error> {
-        let shape = one_each(count as usize);
-        // SAFETY: as positions_of_points declares; `positions` has three numbers per point.
+        let (count, shape) = (set.count, one_each(set.count as usize));
+        // SAFETY: as positions_of_points and positions_of_given declare; `positions` has three
+        // numbers of the precision per point.
         unsafe {
-            self.positions
-                .start(queue, shape, &[&sorted, &count, &positions])
+            if set.given == 0 {
+                (self.positions).start(queue, shape, &[&set.now, &count, &positions])
+            } else {
+                let from = [&set.built, &set.now_given];
+                (self.positions_of_given).start(
+                    queue,
+                    shape,
+                    &[from[0], from[1], &count, &positions],
+                )
+            }
         }
     }
 

@@ -45,12 +45,9 @@ pub(super) fn stamped<T>(values: T) -> Stamped<T> {
 }
 
 impl FilterSettings {
-    /// One of the filters that were asked for, as messages name it.
-    pub(super) fn name(&self) -> Option<&'static str> {
+    /// One of the filters that were asked for other than cut-offs, as messages name it.
+    pub(super) fn beyond_cutoffs(&self) -> Option<&'static str> {
         match self {
-            Self {
-                cutoffs: Some(_), ..
-            } => Some("cut-offs per pair of types"),
             Self {
                 nearest: Some(_), ..
             } => Some("the k nearest neighbours"),

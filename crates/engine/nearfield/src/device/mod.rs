@@ -181,6 +181,7 @@ mod start;
 mod systems;
 mod traverse;
 mod verlet;
+mod verlet_data;
 
 pub use builder::DeviceEngineBuilder;
 pub use chunks::{DeviceListChunk, DeviceListChunks};

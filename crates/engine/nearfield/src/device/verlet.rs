@@ -9,7 +9,11 @@
 //! When lists are complete is what [`VerletLists`](crate::lists::VerletLists) has on the host, with
 //! the same margin. The extent of coordinates that it takes is that of the room of the engine's
 //! cells: along a periodic axis the points at the build and a box on either side. A point outside
-//! of it counts as infinitely far away, so the kernel need not measure the extent.
+//! of it counts as infinitely far away, so the kernel need not measure the extent. If a box vector
+//! leans along an open axis, that holds for all axes.
+//!
+//! Exclusions are left out of the lists, whatever the positions. Cut-offs of types are not: lists
+//! are found with cut-offs that are larger by the skin, and kernels ask for the true ones.
 //!
 //! **Invariant:** the engine's sets are those of the last build, or newer ones without lists;
 //! `followed` has the positions of now of sets that have moved since, in the same slots.
@@ -18,6 +22,7 @@ use super::{
     DeviceListsView, DeviceTraversal, DeviceView,
     builder::DeviceEngineBuilder,
     engine::{DeviceEngine, Progress},
+    filters::stamped,
     traverse::DeviceKernel,
 };
 use crate::{
@@ -26,8 +31,9 @@ use crate::{
     error::MissingLists,
     skin::{Refresh, allowed_displacement},
 };
-use nearfield_gpu::{FollowedPoints, PairProgram, Skin};
-use nearfield_grid::{Domain, OfProcess, Radius};
+use nearfield_cpu::CutoffTable;
+use nearfield_gpu::{DeviceCutoffs, FollowedPoints, PairProgram, PositionNumber, Skin};
+use nearfield_grid::{Bounds, OfProcess, Radius};
 use std::{collections::BTreeSet, fmt};
 
 /// Neighbour lists with a skin that stay on a GPU: built with a radius r + skin, kept over many
@@ -68,11 +74,13 @@ use std::{collections::BTreeSet, fmt};
 /// [engine](Self::engine).
 pub struct DeviceVerletLists {
     /// Holds the sets as they were when the lists were built, with the radius r + skin.
-    engine: DeviceEngine,
+    pub(super) engine: DeviceEngine,
     /// The true radius r.
     radius: Radius,
     /// Positions of now, by slot.
     followed: OfProcess<Vec<FollowedPoints>>,
+    /// Cut-offs per pair of types, if there are any. Those of the engine are larger by the skin.
+    cutoffs: OfProcess<Option<DeviceCutoffs>>,
     /// Pairs of sets, by slot, that were switched off.
     inactive: BTreeSet<(usize, usize)>,
     builds: u64,
@@ -97,42 +105,59 @@ impl DeviceVerletLists {
     ///
     /// With a skin of 0 lists are kept only while no coordinate changes.
     ///
+    /// Settings are those of any engine, but for half lists, the k nearest, and radii of single
+    /// points. In [`Precision::Double`] positions are arrays of `f64`. Cut-offs of types hold at
+    /// the positions of now; lists are found with larger ones.
+    ///
     /// # Errors
     /// [`ErrorKind::Setup`] for a radius that cannot be used, [`ErrorKind::Skin`] when the skin is
-    /// negative or not finite, [`ErrorKind::Combined`] for half lists, filters and radii of single
-    /// points, and what `start` says.
+    /// negative or not finite, [`ErrorKind::Combined`] for settings that are none of these,
+    /// [`ErrorKind::Cpu`] for cut-offs that cannot be used, and what `start` says.
     pub fn new(
         settings: DeviceEngineBuilder,
         skin: f32,
         start: impl FnOnce(DeviceEngineBuilder) -> Result<DeviceEngine, Error>,
     ) -> Result<Self, Error> {
-        if settings.precision == Precision::Double {
-            let refused = nearfield_gpu::ErrorKind::InDouble("lists with a skin");
-            return Err(ErrorKind::Gpu(refused.into()).into());
-        }
         let radius = settings.checked_radius().map_err(ErrorKind::Setup)?;
         if !(skin.is_finite() && skin >= 0.0) {
             return Err(ErrorKind::Skin(skin).into());
         }
-        if settings.lists == ListKind::Half {
-            let (first, second) = ("half lists", "lists with a skin on a GPU");
-            return Err(ErrorKind::Combined { first, second }.into());
-        }
-        if let Some(first) = settings.filters.name() {
+        let refused = if settings.lists == ListKind::Half {
+            Some("half lists")
+        } else {
+            settings.filters.beyond_cutoffs()
+        };
+        if let Some(first) = refused {
             let second = "lists with a skin on a GPU";
             return Err(ErrorKind::Combined { first, second }.into());
         }
-        if settings.domain.as_ref().is_ok_and(Domain::is_slanted) {
-            return Err(ErrorKind::Gpu(nearfield_gpu::ErrorKind::SlantedBox.into()).into());
+        let precision = settings.precision;
+        let larger = |value: f64| match precision {
+            Precision::Single => f64::from(value as f32 + skin),
+            Precision::Double => value + f64::from(skin),
+        };
+        let list_radius = larger(settings.radius);
+        let mut settings = settings;
+        let mut table = None;
+        if let Some(rows) = &mut settings.filters.cutoffs {
+            table = Some(CutoffTable::new(rows, radius, settings.strict)?);
+            // 0 means never.
+            let given = rows.iter_mut().flatten().filter(|cutoff| **cutoff != 0.0);
+            given.for_each(|cutoff| *cutoff = larger(*cutoff).min(list_radius));
         }
-        let engine = start(DeviceEngineBuilder {
-            radius: f64::from(radius.value() + skin),
-            ..settings
-        })?;
+        settings.radius = list_radius;
+        let engine = start(settings)?;
+        let mut cutoffs = None;
+        if let Some(table) = table {
+            let (types, precision) = (table.types(), table.precision());
+            let to = cutoffs.insert(DeviceCutoffs::default());
+            (engine.backend).take_cutoffs(to, stamped(table.squares()), types, precision)?;
+        }
         Ok(Self {
             engine,
             radius,
             followed: OfProcess::new(Vec::new()),
+            cutoffs: OfProcess::new(cutoffs),
             inactive: BTreeSet::new(),
             builds: 0,
         })
@@ -149,7 +174,10 @@ impl DeviceVerletLists {
     ///
     /// # Errors
     /// As there.
-    pub fn add_point_set(&mut self, positions: &DeviceView<'_, f32>) -> Result<PointSetId, Error> {
+    pub fn add_point_set<T: PositionNumber>(
+        &mut self,
+        positions: &DeviceView<'_, T>,
+    ) -> Result<PointSetId, Error> {
         let set = self.engine.add_point_set(positions)?;
         let slots = self.followed.len().max(set.slot() + 1);
         self.followed.resize_with(slots, FollowedPoints::default);
@@ -178,10 +206,10 @@ impl DeviceVerletLists {
     /// # Errors
     /// As [`DeviceEngine::update`]. Coordinates that are not finite are found by
     /// [`refresh`](Self::refresh) and [`finish`](Self::finish).
-    pub fn update(
+    pub fn update<T: PositionNumber>(
         &mut self,
         set: PointSetId,
-        positions: &DeviceView<'_, f32>,
+        positions: &DeviceView<'_, T>,
     ) -> Result<(), Error> {
         self.engine.known(set)?;
         let of_engine = &self.engine.sets[set.slot()];
@@ -191,10 +219,11 @@ impl DeviceVerletLists {
         else {
             return self.replace(set, positions);
         };
-        let (points, room) = (&of_engine.points, &of_engine.room);
+        let room = self.counted(&of_engine.room);
+        let points = &of_engine.points;
         let followed = &mut self.followed[set.slot()];
         (self.engine.backend)
-            .follow(points, lattice, room, positions, followed)
+            .follow(points, lattice, &room, positions, followed)
             .map_err(|source| ErrorKind::OnDevice { set, source }.into())
     }
 
@@ -202,10 +231,10 @@ impl DeviceVerletLists {
     ///
     /// # Errors
     /// As [`DeviceEngine::update`].
-    pub fn replace(
+    pub fn replace<T: PositionNumber>(
         &mut self,
         set: PointSetId,
-        positions: &DeviceView<'_, f32>,
+        positions: &DeviceView<'_, T>,
     ) -> Result<(), Error> {
         self.engine.update(set, positions)?;
         self.followed[set.slot()].was_built();
@@ -319,12 +348,12 @@ impl DeviceVerletLists {
         self.builds
     }
 
-    /// The radius r within which pairs are found.
+    /// The radius r within which pairs are found, rounded to `f32` in double precision.
     pub fn radius(&self) -> f32 {
         self.radius.value()
     }
 
-    /// The radius r + skin of the lists.
+    /// The radius r + skin of the lists, rounded as [`radius`](Self::radius).
     pub fn list_radius(&self) -> f32 {
         self.engine.radius()
     }
@@ -365,16 +394,10 @@ impl DeviceVerletLists {
     fn rebuild(&mut self) -> Result<(), Error> {
         let sets: Vec<PointSetId> = self.engine.slots.used().collect();
         for set in sets {
-            let followed = &mut self.followed[set.slot()];
-            if followed.moved_squared()? > 0.0 {
-                let points = &self.engine.sets[set.slot()].points;
-                let now = self.engine.backend.followed_to(points, followed);
-                let now = now.map_err(|source| ErrorKind::OnDevice { set, source })?;
-                if let Some(now) = now {
-                    self.engine.update(set, &now)?;
-                }
-            }
-            followed.was_built();
+            match self.engine.precision() {
+                Precision::Single => self.move_engine::<f32>(set),
+                Precision::Double => self.move_engine::<f64>(set),
+            }?;
         }
         let active = self.active();
         loop {
@@ -388,6 +411,21 @@ impl DeviceVerletLists {
             }
         }
         self.builds += 1;
+        Ok(())
+    }
+
+    /// Gives the engine the positions of now of a set that has moved.
+    fn move_engine<T: PositionNumber>(&mut self, set: PointSetId) -> Result<(), Error> {
+        let followed = &mut self.followed[set.slot()];
+        if followed.moved_squared()? > 0.0 {
+            let points = &self.engine.sets[set.slot()].points;
+            let now = self.engine.backend.followed_to::<T>(points, followed);
+            let now = now.map_err(|source| ErrorKind::OnDevice { set, source })?;
+            if let Some(now) = now {
+                self.engine.update(set, &now)?;
+            }
+        }
+        followed.was_built();
         Ok(())
     }
 
@@ -410,6 +448,7 @@ impl DeviceVerletLists {
                 targets: of_targets,
                 sources: of_sources,
                 allowed: self.allowed(targets, sources),
+                cutoffs: self.cutoffs.as_ref(),
             }),
             // Names of other engines, which the traversal refuses.
             _ => made,
@@ -443,16 +482,32 @@ impl DeviceVerletLists {
             return 0.0;
         };
         let extent = of_targets.union(&of_sources).extent();
-        let domain = self.engine.settings.domain.as_ref();
-        let lengths = domain.map_or([None; 3], |domain| domain.lengths());
-        let periodic = (0..3).filter(|&axis| lengths[axis].is_some());
-        let widest = periodic.map(|axis| extent[axis]).fold(0.0, f64::max);
-        let (radius, list_radius) = (self.radius.value(), self.engine.radius());
-        allowed_displacement(
-            f64::from(radius),
-            f64::from(list_radius),
-            widest,
-            Precision::Single,
-        )
+        let counting = self.counting();
+        let counting = (0..3).filter(|&axis| counting[axis]);
+        let widest = counting.map(|axis| extent[axis]).fold(0.0, f64::max);
+        let settings = &self.engine.settings;
+        let radius = self.radius.value_f64();
+        allowed_displacement(radius, settings.radius, widest, settings.precision)
+    }
+
+    /// Along which axes the extent of the coordinates counts: the periodic ones, because only there
+    /// image vectors are rounded, and all if a box vector leans along an open axis.
+    fn counting(&self) -> [bool; 3] {
+        match &self.engine.settings.domain {
+            Ok(domain) => domain
+                .lengths()
+                .map(|length| domain.is_slanted() || length.is_some()),
+            Err(_) => [true; 3],
+        }
+    }
+
+    /// The room of a set along these axes, all of the others.
+    fn counted(&self, room: &Bounds) -> Bounds {
+        let (mut counted, counting) = (*room, self.counting());
+        for axis in (0..3).filter(|&axis| !counting[axis]) {
+            counted.min[axis] = f64::NEG_INFINITY;
+            counted.max[axis] = f64::INFINITY;
+        }
+        counted
     }
 }

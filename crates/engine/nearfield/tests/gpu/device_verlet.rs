@@ -2,14 +2,17 @@
 //! before a pair is missing.
 
 use crate::{
-    common::{Fingerprint, labels},
+    common::{Fingerprint, Precise, labels},
+    device_filters::Data,
     fresh_seed, needs_gpu,
     on_gpu::upload,
     over_lists::{SPACES, Space, expected, points},
 };
 use nearfield::{
-    ErrorKind, ListKind, PointSetId,
-    device::{DeviceEngine, DeviceField, DeviceVerletLists, Progress},
+    ErrorKind, ListKind, PointSetId, RadiusRule,
+    device::{
+        DeviceEngine, DeviceEngineBuilder, DeviceField, DeviceVerletLists, PositionNumber, Progress,
+    },
     lists::Refresh,
 };
 use nearfield_testkit::random::Random;
@@ -93,6 +96,71 @@ fn lists_follow_points_and_are_built_when_a_pair_could_be_missing() {
         assert!((2..steps).contains(&builds), "{space:?}: {builds} builds");
         let moved = lists.displacement(ids[0]).unwrap();
         assert!((0.0..0.1).contains(&moved), "{moved}");
+    }
+}
+
+#[test]
+fn lists_in_either_precision_leave_out_what_filters_do_also_after_they_have_changed() {
+    check_filtered::<f32>();
+    check_filtered::<f64>();
+}
+
+fn check_filtered<T: Precise + PositionNumber>() {
+    needs_gpu!();
+    let seed = fresh_seed();
+    println!("seed {seed}");
+    let mut random = Random::new(seed);
+    let leaning = Space::Tilted([Some([10.0, 2.5, 1.0]), None, Some([0.0, -3.0, 9.0])]);
+    let spaces = SPACES.into_iter().chain([leaning]);
+    let (radius, skin) = (0.8f32, 0.2);
+    let cutoffs = [[0.8, 0.5], [0.5, 0.0]];
+    for (space, count) in spaces.zip([20_000, 20_000, 20_000, 3_000, 2_500, 20_000]) {
+        let settings = space.on_device(radius).precision(T::PRECISION);
+        let start = |settings: DeviceEngineBuilder| settings.on_gpu(0);
+        let mut lists = DeviceVerletLists::new(settings.cutoffs(&cutoffs), skin, start).unwrap();
+        let on_cpu = space.on_cpu(radius).precision(T::PRECISION);
+        let mut on_cpu = on_cpu.cutoffs(&cutoffs).build().unwrap();
+        let mut set = points(&mut random, count);
+        let exactly = |points: &[[f32; 3]]| -> Vec<[T; 3]> {
+            let exact = |x: f32| T::round(f64::from(x) + 1e-9);
+            points.iter().map(|at| at.map(exact)).collect()
+        };
+        let stream = lists.engine().stream().clone();
+        let first = upload(&stream, &exactly(&set));
+        let id = lists.add_point_set(&first.as_view()).unwrap();
+        let of_cpu = on_cpu.add_point_set(T::positions(&exactly(&set))).unwrap();
+        let missing = lists.refresh().unwrap_err();
+        assert!(
+            matches!(missing.kind(), ErrorKind::NoTypes { .. }),
+            "{missing}"
+        );
+        for step in 0..6 {
+            if step % 3 == 0 {
+                let data = Data::draw(count, 0.5, &mut random);
+                lists.set_types(id, &data.types).unwrap();
+                lists.set_molecules(id, &data.molecules).unwrap();
+                on_cpu.set_types(of_cpu, &data.types).unwrap();
+                on_cpu.set_molecules(of_cpu, &data.molecules).unwrap();
+                lists.refresh().unwrap();
+            }
+            drift(&mut random, &mut set, 0.03);
+            let now = exactly(&set);
+            lists.update(id, &upload(&stream, &now).as_view()).unwrap();
+            on_cpu.update(of_cpu, T::positions(&now)).unwrap();
+            let (results, _) = found(&mut lists, [id; 2], [&set; 2]);
+            let of_points = labels(&set);
+            let traversal = on_cpu.traverse(&Fingerprint, of_cpu, of_cpu);
+            let traversal = traversal.targets(&of_points).sources(&of_points);
+            assert!(
+                results == traversal.run().unwrap(),
+                "{space:?}, step {step}"
+            );
+        }
+        assert!(
+            (2..6).contains(&lists.builds()),
+            "{space:?}: {}",
+            lists.builds()
+        );
     }
 }
 
@@ -194,6 +262,16 @@ fn settings_that_cannot_serve_are_refused() {
     assert!(matches!(negative.kind(), ErrorKind::Skin(_)), "{negative}");
     let half = start(DeviceEngine::builder(1.0).lists(ListKind::Half), 0.5).unwrap_err();
     assert!(matches!(half.kind(), ErrorKind::Combined { .. }), "{half}");
+    let radii = DeviceEngine::builder(1.0).radii(RadiusRule::Gather);
+    for refused in [radii, DeviceEngine::builder(1.0).nearest(3)] {
+        let refused = start(refused, 0.5).unwrap_err();
+        assert!(
+            matches!(refused.kind(), ErrorKind::Combined { .. }),
+            "{refused}"
+        );
+    }
+    let cutoffs = start(DeviceEngine::builder(1.0).cutoffs(&[[1.2]]), 0.5).unwrap_err();
+    assert!(matches!(cutoffs.kind(), ErrorKind::Cpu(_)), "{cutoffs}");
     let radius = start(DeviceEngine::builder(0.0), 0.5).unwrap_err();
     assert!(matches!(radius.kind(), ErrorKind::Setup(_)), "{radius}");
 }

@@ -34,7 +34,7 @@ impl Space {
         }
     }
 
-    fn on_cpu(self, radius: f32) -> Builder {
+    pub(crate) fn on_cpu(self, radius: f32) -> Builder {
         let builder = Engine::builder(f64::from(radius)).device(Device::Cpu);
         match self {
             Self::Open => builder,

@@ -62,7 +62,8 @@ pub(crate) fn raise(error: Error) -> PyErr {
         ErrorKind::DeviceUnavailable { .. }
         | ErrorKind::Gpu(_)
         | ErrorKind::OnDevice { .. }
-        | ErrorKind::NoLists { .. } => PyRuntimeError::new_err(text),
+        | ErrorKind::NoLists { .. }
+        | ErrorKind::NeedsRefresh { .. } => PyRuntimeError::new_err(text),
         _ => PyValueError::new_err(text),
     }
 }

@@ -313,6 +313,107 @@ def test_filters_and_radii_are_those_of_the_cpu(cuda):
         assert sets(lists) == expected(reference.neighbors())
 
 
+@pytest.mark.parametrize("protocol", [by_dlpack, by_interface_on_a_stream])
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+def test_some_points_have_the_neighbours_that_the_cpu_finds(cuda, stream, protocol, precision):
+    points = cloud(2000).astype("float32" if precision == "f32" else "float64")
+    settings = {"box": (1.0, 0.0, 1.0), "precision": precision}
+    engine = nearfield.DeviceEngine(0.1, sorted=True, stream=stream, **settings)
+    engine.add_points(protocol(Block(cuda, points)))
+    reference = on_cpu([points], 0.1, **settings)
+    random = np.random.default_rng(3)
+    for dtype, count in [("uint32", 70), ("int64", 2500), ("int32", 0)]:
+        asked = random.integers(0, 2000, count).astype(dtype)
+        given = protocol(Block(cuda, asked))
+        lists, _ = repeated(engine, lambda: engine.neighbors_of(given))
+        assert sets(lists) == expected(reference.neighbors_of(asked))
+    whole, _ = repeated(engine, engine.neighbors)
+    engine.neighbors_of(given)
+    assert whole.count.copy_to_host().sum() == reference.count_neighbors().sum()
+    with pytest.raises(RuntimeError, match="out of date"):
+        lists.count.copy_to_host()
+    engine.neighbors_of(protocol(Block(cuda, np.array([5, 2000], dtype=np.int32))))
+    with pytest.raises(IndexError, match="no point 2000"):
+        engine.finish()
+    with pytest.raises(TypeError, match="whole numbers"):
+        engine.neighbors_of(protocol(Block(cuda, points[:, 0])))
+
+
+def test_lists_that_do_not_fit_come_in_chunks(cuda):
+    points, limit = cloud(3000), 40_000
+    engine = nearfield.DeviceEngine(0.1, box=(1.0, 1.0, 1.0), memory_limit=limit)
+    engine.add_points(by_dlpack(Block(cuda, points)))
+    reference = on_cpu([points], 0.1, box=(1.0, 1.0, 1.0))
+    with pytest.raises(MemoryError, match="memory_limit is 40000"):
+        engine.neighbors()
+    chunks = engine.chunks()
+    assert chunks.pairs == reference.count_neighbors().sum()
+    found, before = {}, None
+    for numbers, lists in chunks:
+        assert 16 * len(numbers) + 4 * len(lists.indices) <= limit
+        if before is not None:
+            with pytest.raises(RuntimeError):
+                before.copy_to_host()
+        before = numbers
+        found.update(zip(numbers.copy_to_host().tolist(), sets(lists)))
+    assert [found[point] for point in range(3000)] == expected(reference.neighbors())
+    pairs = 0
+    for numbers, lists in engine.chunks(quantities="ijD", memory=200_000):
+        i, j = lists.targets.copy_to_host(), lists.indices.copy_to_host()
+        assert set(i) <= set(numbers.copy_to_host())
+        moved = points[j].astype(np.float64) - points[i]
+        moved -= np.rint(moved)
+        np.testing.assert_allclose(lists.displacements.copy_to_host(), moved, atol=1e-6)
+        pairs += len(i)
+    assert pairs == chunks.pairs
+    chunks = engine.chunks()
+    engine.update(0, by_dlpack(Block(cuda, points)))
+    with pytest.raises(RuntimeError, match="changed"):
+        next(chunks)
+    with pytest.raises(MemoryError, match="memory limit is 50"):
+        engine.chunks(memory=50)
+
+
+@pytest.mark.parametrize("protocol", [by_dlpack, by_interface_on_a_stream])
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+def test_lists_with_a_skin_follow_points_on_the_gpu(cuda, stream, protocol, precision):
+    random = np.random.default_rng(5)
+    points = random.random((1500, 3)).astype("float32" if precision == "f32" else "float64")
+    types = random.integers(0, 2, 1500)
+    settings = {
+        "box": (1.0, 0.0, 1.0), "precision": precision, "cutoffs": [[0.12, 0.08], [0.08, 0.0]],
+    }
+    lists = nearfield.DeviceVerletLists(0.12, 0.03, stream=stream, **settings)
+    assert lists.radius == pytest.approx(0.12) and lists.list_radius == pytest.approx(0.15)
+    atoms = lists.add_points(protocol(Block(cuda, points)))
+    lists.set_types(atoms, protocol(Block(cuda, types)))
+    lists.set_molecules(atoms, np.arange(1500) // 3)
+    text = """void pair(const float*, const Pair& pair, const float*, const float*, float* result) {
+                  result[0] = 1.0f;
+              }"""
+    with pytest.raises(RuntimeError, match="refresh"):
+        lists.traverse(text)
+    assert lists.refresh() and not lists.refresh()
+    reference = on_cpu([points], 0.12, **settings)
+    reference.set_types(0, types)
+    reference.set_molecules(0, np.arange(1500) // 3)
+    for _ in range(8):
+        points += random.normal(0, 0.002, points.shape).astype(points.dtype)
+        lists.update(atoms, protocol(Block(cuda, points)))
+        reference.update(0, points)
+        found, tries = repeated(lists, lambda: lists.traverse(text))
+        assert tries <= 2
+        counted = reference.count_neighbors().astype(np.float32)
+        assert np.array_equal(found.copy_to_host(), counted)
+    assert 2 <= lists.builds < 8 and lists.displacement(atoms) >= 0
+    assert (lists.points(atoms), len(lists)) == (1500, 1)
+    lists.remove_set(atoms)
+    with pytest.raises(IndexError):
+        lists.points(atoms)
+    with pytest.raises(ValueError, match="skin"):
+        nearfield.DeviceVerletLists(0.1, -1.0)
+
+
 QUANTITIES = ["targets", "images", "shifts", "displacements", "squares", "distances"]
 
 

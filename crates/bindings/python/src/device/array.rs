@@ -1,6 +1,7 @@
 //! Arrays on a GPU that Python owns or views.
 
 use super::{
+    chunks::SharedChunks,
     dlpack,
     fate::Fate,
     layout::{CUDA, DLDevice, Dtype, MAJOR},
@@ -30,6 +31,7 @@ pub(crate) enum Memory {
     Owned(Owned),
     Engine(Arc<SharedEngine>),
     Systems(Arc<SharedSystems>),
+    Chunks(Arc<SharedChunks>),
 }
 
 /// Memory of an array alone.
@@ -66,7 +68,7 @@ impl Drop for Owned {
 /// Results own their memory, which stays as long as anything made of them. The arrays of lists and
 /// of the geometry of pairs are memory of the engine, for reading: they are valid until one of the
 /// two sets is next updated, or other quantities of their pairs are asked for, and those of a
-/// DeviceSystemSearch until its next search. What other libraries made of them must not be used any
+/// DeviceSystemSearch until its next search, those of a chunk until the next chunk. What other libraries made of them must not be used any
 /// longer either. The object itself raises RuntimeError then.
 #[pyclass(name = "DeviceArray", module = "nearfield", frozen)]
 pub(crate) struct PyDeviceArray {
@@ -230,9 +232,10 @@ impl PyDeviceArray {
         let copy = || {
             // What is locked does not write its memory again meanwhile.
             let _locked = match &*self.memory {
-                Memory::Engine(engine) => (Some(engine.lock()?), None),
-                Memory::Systems(systems) => (None, Some(systems.lock()?)),
-                Memory::Owned(_) => (None, None),
+                Memory::Engine(engine) => (Some(engine.lock()?), None, None),
+                Memory::Systems(systems) => (None, Some(systems.lock()?), None),
+                Memory::Chunks(chunks) => (None, None, Some(chunks.lock()?)),
+                Memory::Owned(_) => (None, None, None),
             };
             self.fate.settled()?;
             let mut values = Vec::new();

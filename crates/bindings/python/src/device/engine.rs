@@ -1,30 +1,26 @@
 //! The class `DeviceEngine`: checks arrays and passes them to the engine.
 
 use super::{
+    chunks::PyDeviceListChunks,
+    function::PairFunction,
     given::GivenArray,
     layout::Dtype,
     neighbors::PyDeviceNeighbors,
     pairs::{PyDevicePairs, quantities},
     results::{Outlet, Results},
-    shared::SharedEngine,
+    settings::DeviceSettings,
+    shared::{SharedEngine, on_stream},
     stream::StreamNumber,
 };
 use crate::{
-    call::guarded,
-    density::density_kernel,
-    domain::{self, Axes},
-    engine::involving,
-    errors::raise,
-    filters,
-    points::field,
-    settings::{precision_of, rule_named},
+    call::guarded, density::density_kernel, domain::DomainArgs, errors::raise, filters,
+    points::field, settings::precision_of,
 };
 use nearfield::{
-    Error, ListKind, ListOrder, PointSetId, Precision, Reduce,
-    device::{DeviceEngine, DeviceField, DeviceKernel, Progress},
-    kernels::Cuda,
+    Error, PointSetId, Precision,
+    device::{DeviceEngine, DeviceField, Progress},
 };
-use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
+use pyo3::{prelude::*, types::PyDict};
 use std::{mem, sync::Arc};
 
 /// Point sets that live on a GPU and search each other there; arrays of the GPU in and out.
@@ -39,7 +35,9 @@ use std::{mem, sync::Arc};
 /// with a lexicographically positive image vector. sorted: lists ascend, and pairs of one neighbour
 /// by their images. strict, cutoffs, k: as for Engine. rule: as for Engine, in "f32" only.
 /// subdivision: cells per radius, 1 to 8; 0 chooses. within: a box ``(low, high)`` that points are
-/// expected to stay in.
+/// expected to stay in. memory_limit: bytes of the GPU that the lists of a pair of sets may take,
+/// 12 a point, 4 a pair, and the numbers of pairs beside; more is a MemoryError that says how many,
+/// and chunks() has the lists of some points at a time.
 ///
 /// An array is anything with ``__dlpack__`` or ``__cuda_array_interface__``, float32 unless said
 /// otherwise, contiguous and on this GPU. It is read by work that is only started: where others
@@ -60,6 +58,7 @@ pub(crate) struct PyDeviceEngine {
     pub(super) shared: Arc<SharedEngine>,
     radius: f64,
     precision: Precision,
+    memory_limit: Option<u64>,
 }
 
 #[pymethods]
@@ -67,7 +66,7 @@ impl PyDeviceEngine {
     #[new]
     #[pyo3(signature = (radius, *, r#box=None, cell=None, pbc=None, gpu=0, stream=None,
                         half=false, sorted=false, strict=false, rule="uniform", cutoffs=None,
-                        k=None, subdivision=0, within=None, precision="f32"))]
+                        k=None, subdivision=0, within=None, precision="f32", memory_limit=None))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn new(
         py: Python<'_>,
@@ -86,51 +85,32 @@ impl PyDeviceEngine {
         subdivision: u32,
         within: Option<([f32; 3], [f32; 3])>,
         precision: &str,
+        memory_limit: Option<u64>,
     ) -> PyResult<Self> {
-        let precision = precision_of(precision)?;
-        let radius = match precision {
-            Precision::Single => f64::from(radius as f32),
-            Precision::Double => radius,
+        let settings = DeviceSettings {
+            radius,
+            precision: precision_of(precision)?,
+            domain: DomainArgs { r#box, cell, pbc },
+            half,
+            sorted,
+            strict,
+            rule,
+            cutoffs,
+            k,
+            subdivision,
+            within,
+            memory_limit,
         };
+        let (radius, precision) = (settings.rounded_radius(), settings.precision);
         let stream = StreamNumber::of_engine(stream)?;
-        let mut builder = DeviceEngine::builder(radius).precision(precision);
-        builder = builder.subdivision(subdivision);
-        let domain = domain::DomainArgs { r#box, cell, pbc }.read()?;
-        // Points of a GPU have three coordinates.
-        domain.suits(false)?;
-        builder = match domain.axes() {
-            Axes::Lengths(lengths) => builder.periodic(lengths),
-            Axes::Vectors(vectors) => builder.box_vectors(vectors),
-        };
-        if half {
-            builder = builder.lists(ListKind::Half);
-        }
-        if sorted {
-            builder = builder.list_order(ListOrder::Ascending);
-        }
-        if strict {
-            builder = builder.strictly_within();
-        }
-        builder = builder.radii(rule_named(rule)?);
-        if let Some(cutoffs) = cutoffs {
-            builder = builder.cutoffs(&filters::cutoffs(cutoffs)?);
-        }
-        if let Some(k) = k {
-            builder = builder.nearest(filters::nearest(k)?);
-        }
-        if let Some((low, high)) = within {
-            if !low.iter().chain(&high).all(|edge| edge.is_finite()) {
-                return Err(PyValueError::new_err(
-                    "within: the corners of the box must be finite",
-                ));
-            }
-            builder = builder.within(low, high);
-        }
-        let shared = guarded(|| py.detach(|| SharedEngine::start(builder, gpu, stream)))?;
+        let builder = settings.builder()?;
+        let start = || SharedEngine::start(gpu, stream, || on_stream(builder, gpu, stream));
+        let shared = guarded(|| py.detach(start))?;
         Ok(Self {
             shared: Arc::new(shared),
             radius,
             precision,
+            memory_limit,
         })
     }
 
@@ -300,6 +280,55 @@ impl PyDeviceEngine {
         PyDeviceNeighbors::of(py, arrays)
     }
 
+    /// The neighbours in a set of some points of another, by default of the set itself: list k has
+    /// those of point ``points[k]``. points: an array of the GPU of shape (n,), whole numbers of 32
+    /// or 64 bits, in any order; it is copied. Arrays are valid until the next call or until one of
+    /// the sets is updated. Waits for the device the first time.
+    ///
+    /// All filters hold, but whoever set_targets() has chosen, all points that are asked for are
+    /// searched for. Lists are full, whatever the engine's are. Where finish() returns False, ask
+    /// again; it raises IndexError for a point that there is not.
+    #[pyo3(signature = (points, targets=0, sources=None))]
+    fn neighbors_of(
+        &self,
+        py: Python<'_>,
+        points: &Bound<'_, PyAny>,
+        targets: usize,
+        sources: Option<usize>,
+    ) -> PyResult<PyDeviceNeighbors> {
+        let of = [targets, sources.unwrap_or(targets)];
+        let points = self.shared.given(points, "points")?;
+        let count = points.shape.first().copied().unwrap_or(0);
+        let dtype = points.whole_numbers(count)?;
+        let arrays = self.shared.work(py, vec![points], |state, given| {
+            state.named(&self.shared, of, (&given[0], dtype))
+        })?;
+        PyDeviceNeighbors::of(py, arrays)
+    }
+
+    /// The neighbours of every point of one set in another, by default in the set itself, some
+    /// points at a time: an iterator over pairs of the numbers of these points, an array of shape
+    /// (n,) of uint32, and their lists, DeviceNeighbors or, with quantities as for
+    /// pair_geometry(), DevicePairs. For searches whose lists do not fit. Waits for the device.
+    ///
+    /// memory: bytes of the GPU that the arrays of a chunk take at most, the engine's memory_limit
+    /// by default; one chunk without either. Arrays are valid until the next chunk; they are never
+    /// provisional. If one of the sets is updated meanwhile, the next chunk is a RuntimeError.
+    #[pyo3(signature = (targets=0, sources=None, *, quantities=None, memory=None))]
+    fn chunks(
+        &self,
+        py: Python<'_>,
+        targets: usize,
+        sources: Option<usize>,
+        quantities: Option<&Bound<'_, PyAny>>,
+        memory: Option<u64>,
+    ) -> PyResult<PyDeviceListChunks> {
+        let wanted = quantities.map(self::quantities).transpose()?;
+        let of = [targets, sources.unwrap_or(targets)];
+        let memory = memory.or(self.memory_limit);
+        PyDeviceListChunks::begin(py, &self.shared, of, wanted, memory)
+    }
+
     /// The neighbours of every point of one set in another, by default in the set itself, and
     /// numbers of every pair, as arrays of the GPU that are valid until one of the sets is updated
     /// or other quantities are asked for. Waits for the device the first time.
@@ -396,7 +425,7 @@ impl PyDeviceEngine {
             let mass = given[0].lend(engine.stream());
             let traversal = engine.traverse(&kernel, t, s);
             let field = DeviceField::new(mass.as_view(), 1);
-            results.run(engine, traversal.sources(field))
+            results.run(engine.stream(), traversal.sources(field))
         };
         self.shared.deliver(py, vec![mass], outlet, work)
     }
@@ -439,60 +468,23 @@ impl PyDeviceEngine {
         add: bool,
         over_lists: bool,
     ) -> PyResult<Py<PyAny>> {
-        let sources = sources.unwrap_or(targets);
-        if !(1..=16).contains(&outputs) {
-            return Err(PyValueError::new_err(format!(
-                "outputs is 1 to 16, not {outputs}"
-            )));
-        }
-        let points = self.points(targets)?;
-        let shape = if outputs == 1 {
-            vec![points]
-        } else {
-            vec![points, outputs]
-        };
-        let outlet = Outlet::new(out, Dtype::F32, shape).adding(add)?;
-        let mut given = Vec::new();
-        let mut channels = [0; 2];
-        let fields = [
-            (target_field, "target_field", targets),
-            (source_field, "source_field", sources),
-        ];
-        for (channels, (field, what, set)) in channels.iter_mut().zip(fields) {
-            if let Some(field) = field {
-                let field = self.shared.given(field, what)?;
-                *channels = field.field(self.points(set)?)?;
-                given.push(field);
-            }
-        }
-        let kernel = DeviceKernel {
-            // SAFETY: the caller promises what the text does, as the method's documentation says.
-            cuda: unsafe { Cuda::new(name.to_owned(), text) }.uniforms(uniforms),
-            target_channels: channels[0],
-            source_channels: channels[1],
+        let function = PairFunction {
+            text,
+            name,
+            sets: [targets, sources.unwrap_or(targets)],
+            fields: [target_field, source_field],
+            uniforms,
             outputs,
-            reduce: reduction(reduce)?,
+            reduce,
         };
-        let (t, s) = (self.set(targets)?, self.set(sources)?);
-        let work = |engine: &DeviceEngine, given: &[GivenArray], results: &Results| {
-            let lent: Vec<_> = given
-                .iter()
-                .map(|field| field.lend(engine.stream()))
-                .collect();
-            let (of_targets, of_sources) = lent.split_at(usize::from(channels[0] > 0));
-            let mut traversal = engine.traverse_with(&kernel, t, s);
+        (self.shared).traverse(py, function, (out, add), |engine, kernel, [t, s]| {
+            let traversal = engine.traverse_with(kernel, t, s);
             if over_lists {
-                traversal = traversal.over_lists();
+                traversal.over_lists()
+            } else {
+                traversal
             }
-            if let [field] = of_targets {
-                traversal = traversal.targets(DeviceField::new(field.as_view(), channels[0]));
-            }
-            if let [field] = of_sources {
-                traversal = traversal.sources(DeviceField::new(field.as_view(), channels[1]));
-            }
-            results.run(engine, traversal)
-        };
-        self.shared.deliver(py, given, outlet, work)
+        })
     }
 
     /// Removes a set, with its points and lists. Its number is refused from then on by IndexError,
@@ -503,8 +495,7 @@ impl PyDeviceEngine {
 
     /// Number of points of a set.
     pub(super) fn points(&self, set: usize) -> PyResult<usize> {
-        let state = self.shared.lock()?;
-        state.engine.points(state.set(set)?).map_err(raise)
+        self.shared.points(set)
     }
 
     /// Number of sets.
@@ -560,7 +551,7 @@ impl PyDeviceEngine {
         change: impl FnOnce(&mut DeviceEngine, PointSetId, &[GivenArray]) -> Result<(), Error> + Send,
     ) -> PyResult<()> {
         self.shared.work(py, given, |state, given| {
-            state.retire(involving(set));
+            state.changed(set);
             let set = state.set(set)?;
             change(&mut state.engine, set, given).map_err(raise)
         })
@@ -568,17 +559,6 @@ impl PyDeviceEngine {
 
     /// The set with this number.
     fn set(&self, number: usize) -> PyResult<PointSetId> {
-        self.shared.lock()?.set(number)
-    }
-}
-
-fn reduction(name: &str) -> PyResult<Reduce> {
-    match name {
-        "sum" => Ok(Reduce::Sum),
-        "min" => Ok(Reduce::Min),
-        "max" => Ok(Reduce::Max),
-        other => Err(PyValueError::new_err(format!(
-            "reduce is \"sum\", \"min\" or \"max\", not {other:?}"
-        ))),
+        self.shared.set(number)
     }
 }

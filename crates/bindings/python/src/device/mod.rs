@@ -7,9 +7,11 @@
 //! the engine is never locked meanwhile; and what it hands over is checked before it is believed.
 
 mod array;
+mod chunks;
 mod dlpack;
 mod engine;
 mod fate;
+mod function;
 mod given;
 mod layout;
 mod neighbors;
@@ -17,13 +19,17 @@ mod pairs;
 mod point_data;
 mod results;
 mod search;
+mod settings;
 mod shared;
 mod stream;
 mod systems;
+mod verlet;
 
 pub(crate) use array::PyDeviceArray;
+pub(crate) use chunks::PyDeviceListChunks;
 pub(crate) use engine::PyDeviceEngine;
 pub(crate) use given::{check_apart, check_points};
 pub(crate) use neighbors::PyDeviceNeighbors;
 pub(crate) use pairs::PyDevicePairs;
 pub(crate) use systems::PyDeviceSystemSearch;
+pub(crate) use verlet::PyDeviceVerletLists;

@@ -8,10 +8,10 @@ use super::{
     shared::{SharedEngine, State},
     stream::KeptStream,
 };
-use crate::{engine::involving, errors::raise};
+use crate::errors::raise;
 use nearfield::{
     Error, ErrorKind, PointSetId,
-    device::{DeviceView, PositionNumber},
+    device::{DeviceListsView, DeviceView, PointNumber, PositionNumber, Stream},
 };
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl State {
     ) -> PyResult<[PyDeviceArray; 3]> {
         let s = self.set(sources)?;
         if let Some(before) = self.queries {
-            self.retire(involving(before));
+            self.changed(before);
         }
         let stream = self.engine.stream();
         let queried = if double {
@@ -147,22 +147,67 @@ impl State {
             }
             Err(error) => return Err(raise(error)),
         };
-        let memory = Arc::new(Memory::Engine(shared.clone()));
-        let view = |pointer, len, dtype| PyDeviceArray {
-            memory: memory.clone(),
-            pointer,
-            shape: vec![len],
-            dtype,
-            fate: fate.clone(),
-            stream: KeptStream::new(stream),
-        };
-        let start = found.start.device_ptr(stream).0;
-        let count = found.count.device_ptr(stream).0;
-        let entries = found.entries.device_ptr(stream).0;
-        Ok([
-            view(start, found.start.len(), Dtype::U64),
-            view(count, found.count.len(), Dtype::U32),
-            view(entries, found.entries.len(), Dtype::U32),
-        ])
+        let memory = Memory::Engine(shared.clone());
+        Ok(views(memory, stream, &found, fate))
     }
+
+    /// The neighbours of points with these numbers, in arrays that are valid until the next call.
+    pub(super) fn named(
+        &mut self,
+        shared: &Arc<SharedEngine>,
+        of: [usize; 2],
+        (points, dtype): (&GivenArray, Dtype),
+    ) -> PyResult<[PyDeviceArray; 3]> {
+        let sets = [self.set(of[0])?, self.set(of[1])?];
+        if let Some((_, before)) = self.named.take() {
+            before.go();
+        }
+        match dtype {
+            Dtype::I32 => self.find_named::<i32>(sets, points),
+            Dtype::I64 => self.find_named::<i64>(sets, points),
+            Dtype::U64 => self.find_named::<u64>(sets, points),
+            _ => self.find_named::<u32>(sets, points),
+        }
+        .map_err(raise)?;
+        let fate = self.new_fate();
+        self.named = Some((of, fate.clone()));
+        let found = self.engine.neighbors_of(sets[0], sets[1]).map_err(raise)?;
+        let memory = Memory::Engine(shared.clone());
+        Ok(views(memory, self.engine.stream(), &found, fate))
+    }
+
+    fn find_named<T: PointNumber>(
+        &mut self,
+        [t, s]: [PointSetId; 2],
+        points: &GivenArray,
+    ) -> Result<(), Error> {
+        let points = points.lend::<T>(self.engine.stream());
+        self.engine.find_neighbors_of(t, s, &points.as_view())
+    }
+}
+
+/// Arrays of lists that are in this memory.
+pub(super) fn views(
+    memory: Memory,
+    stream: &Stream,
+    found: &DeviceListsView<'_>,
+    fate: Arc<Fate>,
+) -> [PyDeviceArray; 3] {
+    let memory = Arc::new(memory);
+    let view = |pointer, len, dtype| PyDeviceArray {
+        memory: memory.clone(),
+        pointer,
+        shape: vec![len],
+        dtype,
+        fate: fate.clone(),
+        stream: KeptStream::new(stream),
+    };
+    let start = found.start.device_ptr(stream).0;
+    let count = found.count.device_ptr(stream).0;
+    let entries = found.entries.device_ptr(stream).0;
+    [
+        view(start, found.start.len(), Dtype::U64),
+        view(count, found.count.len(), Dtype::U32),
+        view(entries, found.entries.len(), Dtype::U32),
+    ]
 }

@@ -10,7 +10,7 @@ use super::{
 use crate::{errors::raise, pairs::words};
 use nearfield::{
     ErrorKind, PointSetId, Precision,
-    device::{DeviceView, GeometryQuantities, Stream},
+    device::{DeviceListsView, DeviceView, GeometryQuantities, PairViews, Stream},
 };
 use pyo3::{exceptions::PyValueError, prelude::*};
 use std::sync::Arc;
@@ -101,6 +101,46 @@ pub(super) struct Arrays {
 }
 
 impl Arrays {
+    /// Views of lists and of what there is of their pairs, which are in this memory.
+    pub(super) fn of(
+        memory: Memory,
+        stream: &Stream,
+        lists: DeviceListsView<'_>,
+        pairs: PairViews<'_>,
+        fate: Arc<Fate>,
+    ) -> Self {
+        let views = Views {
+            memory: Arc::new(memory),
+            fate,
+            stream,
+        };
+        let double = pairs.double;
+        let number = |single: Option<DeviceView<'_, f32>>, double: Option<DeviceView<'_, f64>>| {
+            let double = double.map(|array| views.of(&array, 1, Dtype::F64));
+            double.or(single.map(|array| views.of(&array, 1, Dtype::F32)))
+        };
+        let vector = |single: Option<DeviceView<'_, [f32; 3]>>,
+                      double: Option<DeviceView<'_, [f64; 3]>>| {
+            let double = double.map(|array| views.of(&array, 3, Dtype::F64));
+            double.or(single.map(|array| views.of(&array, 3, Dtype::F32)))
+        };
+        Self {
+            lists: [
+                views.of(&lists.start, 1, Dtype::U64),
+                views.of(&lists.count, 1, Dtype::U32),
+                views.of(&lists.entries, 1, Dtype::U32),
+            ],
+            pairs: [
+                (pairs.targets).map(|array| views.of(&array, 1, Dtype::U32)),
+                (pairs.images).map(|array| views.of(&array, 3, Dtype::I32)),
+                vector(pairs.shifts, double.shifts),
+                vector(pairs.displacements, double.displacements),
+                number(pairs.squares, double.squares),
+                number(pairs.distances, double.distances),
+            ],
+        }
+    }
+
     /// The object that has them.
     pub(super) fn hand_over(self, py: Python<'_>) -> PyResult<PyDevicePairs> {
         let own = |array: Option<PyDeviceArray>| array.map(|array| Py::new(py, array)).transpose();
@@ -193,37 +233,8 @@ impl State {
             }
             Err(error) => return Err(raise(error)),
         };
-        let views = Views {
-            memory: Arc::new(Memory::Engine(shared.clone())),
-            fate,
-            stream,
-        };
-        let (lists, pairs) = (found.lists, found.pairs);
-        let double = pairs.double;
-        let number = |single: Option<DeviceView<'_, f32>>, double: Option<DeviceView<'_, f64>>| {
-            let double = double.map(|array| views.of(&array, 1, Dtype::F64));
-            double.or(single.map(|array| views.of(&array, 1, Dtype::F32)))
-        };
-        let vector = |single: Option<DeviceView<'_, [f32; 3]>>,
-                      double: Option<DeviceView<'_, [f64; 3]>>| {
-            let double = double.map(|array| views.of(&array, 3, Dtype::F64));
-            double.or(single.map(|array| views.of(&array, 3, Dtype::F32)))
-        };
-        Ok(Arrays {
-            lists: [
-                views.of(&lists.start, 1, Dtype::U64),
-                views.of(&lists.count, 1, Dtype::U32),
-                views.of(&lists.entries, 1, Dtype::U32),
-            ],
-            pairs: [
-                (pairs.targets).map(|array| views.of(&array, 1, Dtype::U32)),
-                (pairs.images).map(|array| views.of(&array, 3, Dtype::I32)),
-                vector(pairs.shifts, double.shifts),
-                vector(pairs.displacements, double.displacements),
-                number(pairs.squares, double.squares),
-                number(pairs.distances, double.distances),
-            ],
-        })
+        let memory = Memory::Engine(shared.clone());
+        Ok(Arrays::of(memory, stream, found.lists, found.pairs, fate))
     }
 }
 

@@ -1,10 +1,15 @@
 //! Results on a GPU, written into the caller's array or a new one.
 
-use super::{array::PyDeviceArray, given::GivenArray, layout::Dtype, shared::SharedEngine};
+use super::{
+    array::PyDeviceArray,
+    given::GivenArray,
+    layout::Dtype,
+    shared::{SharedEngine, Works},
+};
 use crate::errors::raise;
 use nearfield::{
     Error,
-    device::{DeviceEngine, DeviceTraversal, Lent, Stream},
+    device::{DeviceTraversal, Lent, Stream},
 };
 use pyo3::{exceptions::PyValueError, prelude::*};
 
@@ -54,12 +59,8 @@ impl Results {
         unsafe { Lent::new(stream, self.pointer, self.len) }
     }
 
-    pub(super) fn run(
-        &self,
-        engine: &DeviceEngine,
-        traversal: DeviceTraversal<'_>,
-    ) -> Result<(), Error> {
-        let mut results = self.lend(engine.stream());
+    pub(super) fn run(&self, stream: &Stream, traversal: DeviceTraversal<'_>) -> Result<(), Error> {
+        let mut results = self.lend(stream);
         if self.add {
             traversal.add_into(&mut results.as_view_mut())
         } else {
@@ -68,7 +69,7 @@ impl Results {
     }
 }
 
-impl SharedEngine {
+impl<E: Works> SharedEngine<E> {
     /// Runs work that reads the given arrays and writes results, and returns the array that they
     /// are in.
     pub(super) fn deliver(
@@ -76,7 +77,7 @@ impl SharedEngine {
         py: Python<'_>,
         mut given: Vec<GivenArray>,
         outlet: Outlet<'_, '_>,
-        work: impl FnOnce(&DeviceEngine, &[GivenArray], &Results) -> Result<(), Error> + Send,
+        work: impl FnOnce(&E, &[GivenArray], &Results) -> Result<(), Error> + Send,
     ) -> PyResult<Py<PyAny>> {
         let Outlet {
             out,
@@ -99,7 +100,8 @@ impl SharedEngine {
                 (None, out.pointer)
             } else {
                 let fate = state.new_fate();
-                let made = PyDeviceArray::zeros(state.engine.stream(), shape, dtype, fate)?;
+                let made =
+                    PyDeviceArray::zeros(state.engine.engine().stream(), shape, dtype, fate)?;
                 let pointer = made.pointer;
                 (Some(made), pointer)
             };

@@ -238,7 +238,8 @@ def test_data_of_points_on_the_gpu_are_those_of_the_host(cuda):
     points, radius = cloud(2000), 0.15
     random = np.random.default_rng(11)
     types, molecules = random.integers(0, 2, 2000), (np.arange(2000) // 3).astype(np.uint32)
-    mask, radii = random.random(2000) < 0.3, random.uniform(0.05, radius, 2000)
+    mask = random.random(2000) < 0.3
+    radii = random.uniform(0.05, radius, 2000).astype(np.float32)
     radii = radii.astype(np.float32)
     cutoffs = {"cutoffs": [[radius, 0.1], [0.1, 0.0]]}
     for way, settings, give in [
@@ -286,7 +287,8 @@ def test_filters_and_radii_are_those_of_the_cpu(cuda):
     random = np.random.default_rng(7)
     types, molecules = random.integers(0, 2, 2000), np.arange(2000) // 3
     bonds = np.stack([np.arange(1999), np.arange(1, 2000)], axis=1)
-    mask, radii = random.random(2000) < 0.3, random.uniform(0.05, radius, 2000)
+    mask = random.random(2000) < 0.3
+    radii = random.uniform(0.05, radius, 2000).astype(np.float32)
     cutoffs = [[radius, 0.1], [0.1, 0.0]]
     for settings, give in [
         ({"cutoffs": cutoffs}, [("set_types", types), ("set_molecules", molecules)]),

@@ -45,6 +45,7 @@ mod halo;
 mod lattice;
 mod list_order;
 mod lists;
+mod moved;
 mod nearest;
 #[cfg(test)]
 mod on_host;
@@ -79,6 +80,7 @@ pub use gpu::GpuBackend;
 pub use halo::{HaloField, HaloResults, HaloScratch};
 pub use lattice::DeviceLattice;
 pub use lists::DeviceLists;
+pub use moved::{Moved, MovedPoints};
 pub use nearest::DeviceNearest;
 pub use pair_arrays::{DoublePairViews, GeometryQuantities, HostPairs, PairViews};
 pub use pairs::{Deliver, DeviceResults, PairCall, PairFields, PairScratch};
@@ -87,7 +89,7 @@ pub use refused::{RefusedPointData, RefusedValues};
 pub use rows::HostRows;
 pub use share::{DeviceParts, DeviceShare, MAX_PARTS};
 pub use sort::{PositionBounds, SortOutcome};
-pub use stored::{FollowedPoints, ListedPairs, Skin, SlotsOfLists};
+pub use stored::{FollowedPoints, ListedPairs, Since, Skin, SlotsOfLists};
 pub use systems::{
     DevicePairs, DeviceSystems, HostSystems, PairArray, PairQuantities, SystemsOutcome,
 };

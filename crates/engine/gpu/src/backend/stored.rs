@@ -34,13 +34,15 @@
 //! [`DeviceLists`] remembers; places in an array of entries are those of one search of it.
 
 use super::{
-    gpu::GpuBackend, lattice::DeviceLattice, lists::DeviceLists, points::DevicePoints,
-    walk::PairOfPoints,
+    gpu::GpuBackend, lattice::DeviceLattice, lists::DeviceLists, moved::Moved,
+    points::DevicePoints, walk::PairOfPoints,
 };
 use crate::{
     error::{Error, fits},
     handles::DeviceView,
-    launch::{Entries, FilteredWalk, Following, Lattice, ListsToSort, Outlet, PairArrays, Stored},
+    launch::{
+        Entries, FilteredWalk, Following, Lattice, ListsToSort, Outlet, PairArrays, Points, Stored,
+    },
     memory::{HostCopy, kept_buffers},
     traversal::{Candidates, Filtering, Strategy, Traversal, Work},
 };
@@ -115,7 +117,16 @@ pub struct ListedPairs<'a> {
     /// Kept with the lists.
     pub slots: &'a mut SlotsOfLists,
     /// None for the radius and the positions of the search.
-    pub skin: Option<Skin<'a>>,
+    pub since: Option<Since<'a>>,
+}
+
+/// What has changed since lists were found.
+#[derive(Debug, Clone, Copy)]
+pub enum Since<'a> {
+    /// Lists with a skin, whose points the device follows.
+    Skin(Skin<'a>),
+    /// Positions that the host has sent, knowing that no pair is missing.
+    Moved(Moved<'a>),
 }
 
 /// What a traversal over lists is started with.
@@ -129,7 +140,7 @@ pub(super) struct VisitLists {
     /// What the lists left out of the pairs within it, where the kernel has to ask again.
     filtering: Filtering,
     /// Sorted targets and sources, at the positions of now.
-    at: [u64; 2],
+    points: [Points; 2],
     /// Starts, lengths and entries.
     lists: Outlet,
     /// The box as it was given.
@@ -307,17 +318,30 @@ impl SlotsOfLists {
 
 impl ListedPairs<'_> {
     /// What the traversal is started with; the entries are at their sorted places.
-    pub(super) fn visit(&self) -> VisitLists {
-        let (of, skin) = (&self.of, self.skin.as_ref());
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsorted`](crate::ErrorKind::Unsorted) for moved points that are in the order
+    /// of another sort.
+    pub(super) fn visit(&self) -> Result<VisitLists, Error> {
+        let of = &self.of;
         let lattice = of.lattice.lattice();
-        let radius = skin.map_or(lattice.radius(), |skin| skin.radius);
         let sorted = self.lists.sorted();
-        let at = match skin {
-            None => [of.targets_layout().at, of.sources.layout().at],
-            Some(skin) => [skin.targets.at(of.targets), skin.sources.at(of.sources)],
+        let mut points = [of.targets_layout(), of.sources.layout()];
+        let [targets, sources] = &mut points;
+        let (radius, skin) = match &self.since {
+            None => (lattice.radius(), None),
+            Some(Since::Skin(skin)) => {
+                targets.at = skin.targets.at(of.targets);
+                sources.at = skin.sources.at(of.sources);
+                (skin.radius, Some(skin))
+            }
+            Some(Since::Moved(moved)) => {
+                moved.place([of.targets, of.sources], [targets, sources])?;
+                (moved.radius, None)
+            }
         };
         let moved = |followed: fn(&Skin<'_>) -> u64| skin.map_or(0, followed);
-        VisitLists {
+        Ok(VisitLists {
             stored: Stored {
                 moved_targets: moved(|skin| skin.targets.moved_address()),
                 moved_sources: moved(|skin| skin.sources.moved_address()),
@@ -331,7 +355,7 @@ impl ListedPairs<'_> {
             } else {
                 Filtering::default()
             },
-            at,
+            points,
             lists: Outlet {
                 starts: sorted.starts,
                 counts: sorted.counts,
@@ -340,7 +364,7 @@ impl ListedPairs<'_> {
                 ..Outlet::default()
             },
             in_box: Lattice::of_box(lattice),
-        }
+        })
     }
 }
 
@@ -365,7 +389,7 @@ impl VisitLists {
         let mut filtered = of.walk();
         let walk = &mut filtered.walk;
         walk.lattice = self.in_box.within(self.radius);
-        [walk.targets.at, walk.sources.at] = self.at;
+        [walk.targets, walk.sources] = self.points;
         filtered
     }
 

@@ -34,7 +34,8 @@ impl Space {
         }
     }
 
-    fn on_cpu(self, radius: f32) -> Builder {
+    /// The CPU's; another device may be named after it.
+    pub(crate) fn on_cpu(self, radius: f32) -> Builder {
         let builder = Engine::builder(f64::from(radius)).device(Device::Cpu);
         match self {
             Self::Open => builder,

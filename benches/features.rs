@@ -218,14 +218,16 @@ impl Side {
         let Points::Single(here) = &self.sets[0] else {
             unreachable!("lists with a skin are timed in `f32`");
         };
-        let there: Vec<[f32; 3]> = here.iter().map(|at| at.map(|x| x + skin)).collect();
+        // By so little that lists are kept, or too far for that.
+        let step = if job == SkinKept { 0.125 * skin } else { skin };
+        let there: Vec<[f32; 3]> = here.iter().map(|at| at.map(|x| x + step)).collect();
         let id = lists.add_point_set(here)?;
         let mass = vec![1.0f32; here.len()];
         let mut values = mass.clone();
         let kernel = SphDensity::with_support(radius);
         let mut moved = false;
         Ok(Box::new(move || {
-            moved ^= job == Skin;
+            moved = !moved;
             lists.update(id, if moved { &there } else { here })?;
             lists.refresh()?;
             if job == SkinKept {

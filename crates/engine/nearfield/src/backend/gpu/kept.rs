@@ -4,8 +4,9 @@
 //! lists needs them there, whole and full: half lists name a pair for one of its points alone. So
 //! the first kernel over the lists of a pair of sets has them found on the device
 //! ([`KeptLists`]), which is less work than sending those of the host, and all kernels read them
-//! until the points are sorted anew or filters change. It does not matter where the host's lists
-//! were found: the contract decides every pair, so they hold the same ones.
+//! until the points are sorted anew or filters change. From then on a search of full lists leaves
+//! them here itself. It does not matter where the host's lists were found: the contract decides
+//! every pair, so they hold the same ones.
 //!
 //! Lists with a skin outlive the positions that they were found at. The host follows the points
 //! and sends where they are now with the first kernel of a step ([`MovedSet`]). The geometry of
@@ -49,6 +50,11 @@ impl KeptLists {
         self.lists.bytes() + self.slots.bytes()
     }
 
+    /// The lists, for a search that leaves them here.
+    pub(super) fn lists(&mut self) -> &mut DeviceLists {
+        &mut self.lists
+    }
+
     /// Finds the lists, unless they are those of the sets as they are.
     pub(super) fn find(
         &mut self,
@@ -60,6 +66,7 @@ impl KeptLists {
             return Ok(());
         }
         let _span = tracing::debug_span!("gpu.search").entered();
+        self.lists.keep(true);
         backend.search(of, ListKind::Full, strategy, &mut self.lists)
     }
 

@@ -148,13 +148,13 @@ impl<K: PairKernel> Traversal<'_, K> {
         let kind = JobKind::Kernel(std::any::type_name::<K>());
         let job = job(kind, self.targets, self.sources);
         let pair = [self.targets, self.sources].map(PointSetId::slot);
-        let assigned = engine.assign_pair(feature, pair)?;
-        let Assigned::Device(device) = assigned else {
-            on_cpu(output)?;
-            if let Assigned::Cpu(reason) = assigned {
+        let device = match engine.assign_pair(feature, pair)? {
+            Assigned::Device(device) => device,
+            Assigned::Cpu(reason) => {
+                on_cpu(output)?;
                 engine.was_done(job, Device::Cpu, reason);
+                return Ok(());
             }
-            return Ok(());
         };
         let work = self.kernel_work(pairs);
         if let Err(reason) = device.accelerator.check_kernel(&work) {

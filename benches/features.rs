@@ -51,9 +51,13 @@ enum Job {
     Skin,
     /// A density over lists with a skin that are kept.
     SkinKept,
+    /// Lists, and a density over them.
+    OverLists,
 }
 
-use Job::{Batches, Chunks, Counts, Density, Directed, Geometry, Lists, Query, Skin, SkinKept};
+use Job::{
+    Batches, Chunks, Counts, Density, Directed, Geometry, Lists, OverLists, Query, Skin, SkinKept,
+};
 
 /// The columns of the table.
 const PLAIN: [Job; 3] = [Lists, Counts, Density];
@@ -191,6 +195,11 @@ impl Side {
                     Directed => (engine.traverse(&directed, targets, sources))
                         .sources(mass)
                         .run_into(values)?,
+                    OverLists => {
+                        engine.find_neighbors()?;
+                        let density = engine.traverse(&kernel, targets, sources).over_lists();
+                        density.sources(mass).run_into(values)?;
+                    }
                     Geometry => engine.pair_geometry(targets, sources, &mut geometry)?,
                     Query => {
                         let positions = self.sets[0].positions();
@@ -218,14 +227,16 @@ impl Side {
         let Points::Single(here) = &self.sets[0] else {
             unreachable!("lists with a skin are timed in `f32`");
         };
-        let there: Vec<[f32; 3]> = here.iter().map(|at| at.map(|x| x + skin)).collect();
+        // By so little that lists are kept, or too far for that.
+        let step = if job == SkinKept { 0.125 * skin } else { skin };
+        let there: Vec<[f32; 3]> = here.iter().map(|at| at.map(|x| x + step)).collect();
         let id = lists.add_point_set(here)?;
         let mass = vec![1.0f32; here.len()];
         let mut values = mass.clone();
         let kernel = SphDensity::with_support(radius);
         let mut moved = false;
         Ok(Box::new(move || {
-            moved ^= job == Skin;
+            moved = !moved;
             lists.update(id, if moved { &there } else { here })?;
             lists.refresh()?;
             if job == SkinKept {
@@ -399,6 +410,7 @@ fn results(plain: &Side, bytes: u64) -> Vec<Feature> {
         feature("skin of r/10, lists built anew", plain.clone(), &[Skin]),
         feature("skin of r/10, lists kept", plain.clone(), &[SkinKept]),
         feature("kernel not symmetric", plain.clone(), &[Directed]),
+        feature("kernel over the lists found", plain.clone(), &[OverLists]),
     ]
 }
 

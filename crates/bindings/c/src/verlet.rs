@@ -22,8 +22,9 @@ pub struct NfVerlet {
 static LISTS: Table<VerletLists> = Table::new("row of lists with a skin");
 
 /// Makes lists with a skin, in the unit of the coordinates, for an engine of these options, whose
-/// radius is the one within which pairs are found; free them with nf_verlet_free(). On the CPU,
-/// with one radius for all points and without cut-offs and k nearest.
+/// radius is the one within which pairs are found; free them with nf_verlet_free(). With one radius
+/// for all points, and without cut-offs and k nearest. A GPU that the options name alone builds the
+/// lists, and nf_verlet_pair_geometry() searches there at the positions of now.
 ///
 /// # Safety
 /// `options` points to initialised options whose texts end with a NUL, `lists` to a place for a

@@ -18,7 +18,7 @@ use pyo3::{prelude::*, types::PyTuple};
 use std::sync::RwLock;
 
 /// Neighbour lists with a skin: found within radius + skin, kept while points move little, and
-/// found anew when a pair within the radius could be missing. For simulations on the CPU.
+/// found anew when a pair within the radius could be missing. For arrays of the host.
 ///
 /// >>> lists = nearfield.VerletLists(2.5, 0.3, box=[10, 10, 10])
 /// >>> atoms = lists.add_points(positions)
@@ -32,7 +32,9 @@ use std::sync::RwLock;
 /// at any time. A cell that changes needs new lists.
 ///
 /// radius, skin: in the unit of the coordinates. The other settings are those of Engine, and so are
-/// errors. While one thread changes the lists, others meet a RuntimeError.
+/// errors. On a GPU alone, device="gpu:0", lists are built there, and pairs with their geometry are
+/// searched for there at the points of now; "auto" and "hybrid" leave the pairs to the CPU. While
+/// one thread changes the lists, others meet a RuntimeError.
 #[pyclass(name = "VerletLists", module = "nearfield", frozen)]
 pub(crate) struct PyVerletLists {
     /// Of the engine.
@@ -52,7 +54,8 @@ struct State {
 impl PyVerletLists {
     #[new]
     #[pyo3(signature = (radius, skin, *, r#box=None, cell=None, pbc=None, precision="f32",
-                        half=false, sorted=false, strict=false, threads=0, memory_limit=None))]
+                        half=false, sorted=false, strict=false, threads=0, memory_limit=None,
+                        device="cpu"))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn new(
         radius: f64,
@@ -66,13 +69,14 @@ impl PyVerletLists {
         strict: bool,
         threads: usize,
         memory_limit: Option<u64>,
+        device: &str,
     ) -> PyResult<Self> {
         let precision = precision_of(precision)?;
         let domain = DomainArgs { r#box, cell, pbc }.read()?;
         let settings = Settings {
             radius,
             domain,
-            device: "cpu",
+            device,
             precision,
             half,
             sorted,

@@ -202,6 +202,25 @@ def test_free_positions_have_the_neighbours_that_the_cpu_finds(cuda, protocol, b
     assert engine.finish()
 
 
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+@pytest.mark.parametrize("half", [False, True])
+def test_lists_with_a_skin_of_arrays_of_the_host_are_those_of_the_cpu(cuda, precision, half):
+    points = cloud().astype(np.float32 if precision == "f32" else np.float64)
+    settings = dict(box=(1.0, 0.0, 1.0), precision=precision, half=half, sorted=True)
+    on_cpu, on_gpu = [
+        nearfield.VerletLists(0.1, 0.02, device=device, **settings) for device in ("cpu", "gpu:0")
+    ]
+    assert on_cpu.add_points(points) == on_gpu.add_points(points)
+    random = np.random.default_rng()
+    for _ in range(6):
+        points += random.normal(0, 0.002, points.shape).astype(points.dtype)
+        assert on_cpu.update(0, points) == on_gpu.update(0, points)
+        for one, other in zip(on_cpu.pair_geometry("ijSDd"), on_gpu.pair_geometry("ijSDd")):
+            assert one.dtype == other.dtype and np.array_equal(one, other)
+        assert on_cpu.neighbors().indices.tolist() == on_gpu.neighbors().indices.tolist()
+    assert on_gpu.report()["device"] == "gpu:0"
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("own_stream", [False, True])
 @pytest.mark.parametrize("box", [None, (1.0, 0.0, 1.0), TILTED])

@@ -335,12 +335,12 @@ impl Sums {
                 backend.evaluate_on_device(of, call, &fields, results, strategy, scratch)
             }
             Pairs::Over(lists, slots) => {
-                let skin = None;
+                let since = None;
                 let over = ListedPairs {
                     of,
                     lists,
                     slots,
-                    skin,
+                    since,
                 };
                 backend.evaluate_over_lists(over, call, &fields, results, scratch)
             }

@@ -146,7 +146,7 @@ class ListChunks:
 
 class VerletLists:
     """Neighbour lists with a skin: found within radius + skin, kept while points move little, and
-    found anew when a pair within the radius could be missing. For simulations on the CPU.
+    found anew when a pair within the radius could be missing. For arrays of the host.
     """
 
     def __new__(
@@ -163,6 +163,7 @@ class VerletLists:
         strict: bool = False,
         threads: int = 0,
         memory_limit: Optional[int] = None,
+        device: str = "cpu",
     ) -> "VerletLists": ...
     @property
     def radius(self) -> float: ...

@@ -32,6 +32,12 @@
 //! behind them. The arrays are given back at the end: a program that asks for lists alone next has
 //! their memory.
 //!
+//! # Lists that stay
+//!
+//! Lists that kernels are to run over afterwards are written whole: parts then lie one behind the
+//! other, and none waits for the copy of another. Where there is no memory for all entries they
+//! take turns as others do, and are gone at the end.
+//!
 //! # Invariant
 //!
 //! No copy is under way when a call returns, successful or not: the host's memory is the caller's
@@ -281,13 +287,22 @@ impl GpuBackend {
         if lists.traversal(&of)?.strategy != Strategy::Flat {
             return self.deliver_at_once(of, lists, (to, pairs), observed);
         }
-        let (parts, halves) = self.divided(of, to.entries.len() as u64, lists)?;
+        let all = to.entries.len() as u64;
+        let whole = lists.keep && pairs.is_none() && lists.make_whole(self, to.entries.len())?;
+        let (parts, halves) = if whole {
+            let targets = of.searching();
+            let parts = together(&lists.parts, step_of(targets, PARTS), targets, all);
+            let halves = parts.len();
+            (parts, halves)
+        } else {
+            self.divided(of, all, lists)?
+        };
         // Now it is known whether there is memory for masks.
         let kernels = self.traversal(lists.traversal(&of)?)?;
         let Traverse::Flat(flat) = &kernels.traverse else {
             return self.deliver_at_once(of, lists, (to, pairs), observed);
         };
-        let room = lists.room() / halves;
+        let room = lists.room() / halves.max(1);
         let (sorted, ordered) = (lists.sorted(), lists.ordered());
         let points = of.targets_layout();
         (self.shared.grid).lists_in_order(&self.stream, &points, sorted, ordered)?;
@@ -297,7 +312,11 @@ impl GpuBackend {
         let mut stages: Vec<Stage> = Vec::with_capacity(parts.len());
         for (number, part) in parts.iter().enumerate() {
             // Where the part before the last was.
-            let half = number % halves * room;
+            let half = if whole {
+                part.entries.start as usize
+            } else {
+                number % halves * room
+            };
             if let Some(before) = number.checked_sub(halves).map(|before| &stages[before]) {
                 self.stream.wait(&before.copied).map_err(failed)?;
             }
@@ -326,6 +345,9 @@ impl GpuBackend {
         }
         // The next job of the backend may use the same buffers.
         self.stream.join(copies).map_err(failed)?;
+        if whole {
+            lists.are_whole(&of);
+        }
         Ok((placed, stages))
     }
 
@@ -373,8 +395,10 @@ impl GpuBackend {
         self.wait()?;
         let placed = lists.start_places(copies, to.start, to.count)?;
         lists.entries.copy_to(copies, 0, to.entries)?;
-        if let Some(mut pairs) = pairs {
-            lists.geometry.copy_to(copies, 0, &mut pairs, 0..entries)?;
+        match pairs {
+            Some(mut pairs) => lists.geometry.copy_to(copies, 0, &mut pairs, 0..entries)?,
+            None if lists.keep => lists.are_whole(&of),
+            None => {}
         }
         let stage = Stage {
             slots: 0..of.searching(),
@@ -451,6 +475,14 @@ struct Stage {
 }
 
 impl DeviceLists {
+    /// Makes room for all entries; false if there is no memory for them.
+    fn make_whole(&mut self, backend: &GpuBackend, entries: usize) -> Result<bool, Error> {
+        match self.reserve_entries(backend, entries) {
+            Err(error) if error.is_out_of_memory() => Ok(false),
+            reserved => reserved.map(|_| true),
+        }
+    }
+
     /// Starts to copy starts and lengths to the host; the event is behind the copies.
     fn start_places(
         &self,

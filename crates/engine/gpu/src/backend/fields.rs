@@ -17,7 +17,8 @@
 use super::{
     device_fields::Channels,
     gpu::GpuBackend,
-    pairs::{PairCall, PairScratch},
+    pairs::{PairCall, PairScratch, Visit},
+    stored::ListedPairs,
     walk::PairOfPoints,
 };
 use crate::{
@@ -146,6 +147,38 @@ impl GpuBackend {
         to: Destination<'r, f32, impl FnOnce(&mut Arrivals<'r, f32>) -> Result<(), Error>>,
         scratch: &mut PairScratch,
     ) -> Result<(), Error> {
+        let visit = Visit::Strategy(strategy);
+        self.evaluate_arrived(of, call, fields, visit, to, scratch)
+    }
+
+    /// As [`evaluate_staged`](Self::evaluate_staged), over the sources that the list of each target
+    /// names.
+    ///
+    /// # Errors
+    /// As there, and [`ErrorKind::OtherLists`] when the sets were sorted since the lists were
+    /// found.
+    pub fn evaluate_staged_over_lists<'r>(
+        &self,
+        mut over: ListedPairs<'_>,
+        call: PairCall<'_>,
+        fields: StagedSides<'_>,
+        to: Destination<'r, f32, impl FnOnce(&mut Arrivals<'r, f32>) -> Result<(), Error>>,
+        scratch: &mut PairScratch,
+    ) -> Result<(), Error> {
+        let visit = self.visit_lists(&mut over)?;
+        self.evaluate_arrived(over.of, call, fields, visit, to, scratch)
+    }
+
+    /// Evaluates from fields that were received, by a search or over lists.
+    fn evaluate_arrived<'r>(
+        &self,
+        of: PairOfPoints<'_>,
+        call: PairCall<'_>,
+        fields: StagedSides<'_>,
+        visit: Visit,
+        to: Destination<'r, f32, impl FnOnce(&mut Arrivals<'r, f32>) -> Result<(), Error>>,
+        scratch: &mut PairScratch,
+    ) -> Result<(), Error> {
         let staged = fields.staged;
         let targets = Side {
             fields: fields.targets,
@@ -176,7 +209,7 @@ impl GpuBackend {
                 targets: of_targets,
                 sources: of_sources,
             };
-            self.evaluate_to_host(of, call, channels, strategy, to, scratch)
+            self.evaluate_to_host(of, call, channels, visit, to, scratch)
         })();
         staged.read = Some(self.mark()?);
         evaluated

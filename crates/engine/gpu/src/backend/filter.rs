@@ -272,8 +272,8 @@ impl Default for DeviceCutoffs {
 
 /// Which pairs of two sets are left out; none by default.
 ///
-/// Cut-offs go by the types of both sets. Exclusions are those of the targets' data, and hold where
-/// both sets are the same.
+/// Cut-offs go by the types of both sets. Exclusions are those of the targets' data, and name
+/// sources: the targets are the set of the sources, or copies of some of its points.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeviceFilter<'a> {
     /// Data of the targets.
@@ -515,7 +515,7 @@ impl DeviceFilter<'_> {
         }
         if let Some(data) = self.targets.filter(|_| self.excluded) {
             [filters.target_molecules, filters.source_molecules] =
-                addresses([Some(data), Some(data)], |data| &data.molecules);
+                addresses(self.data(), |data| &data.molecules);
             if data.lists_stamp != 0 {
                 filters.excluded_starts = data.lists.starts.address();
                 filters.excluded = data.lists.indices.address();
@@ -559,7 +559,6 @@ impl DeviceFilter<'_> {
         &self,
         targets: &DevicePoints,
         sources: &DevicePoints,
-        same_set: bool,
     ) -> Result<(), Error> {
         if targets.is_empty() || sources.is_empty() {
             return Ok(());
@@ -579,8 +578,9 @@ impl DeviceFilter<'_> {
                 && bounds == [true; 2]
         });
         let listed = of_targets.lists_stamp != 0 && of_targets.lists_of == targets.len();
-        let excluded =
-            !self.excluded || same_set && (listed || of_targets.molecules.is_arranged(targets));
+        let excluded = !self.excluded
+            || listed
+            || of_targets.molecules.is_of(targets) && of_sources.molecules.is_arranged(sources);
         let radii = (!self.radii[0] || of_targets.radii.is_of(targets))
             && (!self.radii[1] || of_sources.radii.is_arranged(sources));
         let nearest = self.nearest.is_none_or(|last| {

@@ -85,6 +85,8 @@ kept_buffers! {
         scratch: Scratch,
         /// Bytes that entries, and what is wanted beside them, may take.
         pub(super) limit: Option<u64>,
+        /// Lists that are delivered also stay on the device.
+        pub(super) keep: bool,
         /// Where [parts](super::delivery) of the lists begin, in memory that the device writes to.
         bounds: Option<HostBuffer<u64>>,
         /// Where they begin, and the end of the last, of lists that were measured.
@@ -221,6 +223,18 @@ impl DeviceLists {
         } else {
             PairOrder::Any
         });
+    }
+
+    /// From the next search on lists that are [delivered](GpuBackend::deliver_lists) stay on the
+    /// device too, if there is memory for all of their entries, and serve kernels like those of
+    /// [`GpuBackend::search`].
+    pub fn keep(&mut self, keep: bool) {
+        self.keep = keep;
+    }
+
+    /// All lists were written for these points, and are there.
+    pub(super) fn are_whole(&mut self, of: &PairOfPoints<'_>) {
+        (self.targets, self.search) = (of.targets.len(), next_number());
     }
 
     fn order_by(&mut self, order: PairOrder) {

@@ -47,6 +47,7 @@ mod halo;
 mod lattice;
 mod list_order;
 mod lists;
+mod moved;
 #[cfg(test)]
 mod named_on_host;
 mod nearest;
@@ -85,6 +86,7 @@ pub use gpu::GpuBackend;
 pub use halo::{HaloField, HaloResults, HaloScratch};
 pub use lattice::DeviceLattice;
 pub use lists::DeviceLists;
+pub use moved::{Moved, MovedPoints};
 pub use nearest::DeviceNearest;
 pub use pair_arrays::{DoublePairViews, GeometryQuantities, HostPairs, PairViews};
 pub use pairs::{Deliver, DeviceResults, PairCall, PairFields, PairScratch};
@@ -93,7 +95,7 @@ pub use refused::{RefusedPointData, RefusedValues};
 pub use rows::HostRows;
 pub use share::{DeviceParts, DeviceShare, MAX_PARTS};
 pub use sort::{PositionBounds, SortOutcome};
-pub use stored::{FollowedPoints, ListedPairs, Skin, SlotsOfLists};
+pub use stored::{FollowedPoints, ListedPairs, Since, Skin, SlotsOfLists};
 pub use systems::{
     DevicePairs, DeviceSystems, HostSystems, PairArray, PairQuantities, SystemsOutcome,
 };

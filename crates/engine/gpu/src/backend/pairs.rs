@@ -79,7 +79,7 @@ pub struct DeviceResults<'a, 'v> {
 
 /// How a traversal finds its pairs.
 #[derive(Debug)]
-enum Visit {
+pub(super) enum Visit {
     /// By a search, fused with the kernel.
     Strategy(Strategy),
     /// Over lists.
@@ -215,7 +215,8 @@ impl GpuBackend {
         let sources = upload("fields of sources", to, from, sources, program.sources)?;
         let channels = Channels { targets, sources };
         let to = Destination::whole(results);
-        self.evaluate_to_host(of, call, channels, strategy, to, scratch)
+        let visit = Visit::Strategy(strategy);
+        self.evaluate_to_host(of, call, channels, visit, to, scratch)
     }
 
     /// Evaluates from channels on the device, and delivers the results to the host.
@@ -230,7 +231,7 @@ impl GpuBackend {
         of: PairOfPoints<'_>,
         call: PairCall<'_>,
         channels: Channels,
-        strategy: Strategy,
+        visit: Visit,
         to: Destination<'r, f32, impl FnOnce(&mut Arrivals<'r, f32>) -> Result<(), Error>>,
         scratch: &mut PairScratch,
     ) -> Result<(), Error> {
@@ -247,7 +248,6 @@ impl GpuBackend {
             (self.shared.grid).fill_values(&self.stream, results.address, all, identity)?;
         }
         if !of.is_empty() {
-            let visit = Visit::Strategy(strategy);
             self.evaluate_at(of, call, channels, results, visit, scratch)?;
         }
         to.deliver(&self.stream, &scratch.results)
@@ -315,14 +315,20 @@ impl GpuBackend {
         results: DeviceResults<'_, '_>,
         scratch: &mut PairScratch,
     ) -> Result<(), Error> {
-        let of = over.of;
-        if of.is_empty() {
-            let visit = Visit::Strategy(Strategy::Flat);
-            return self.evaluate_fields(of, call, fields, results, visit, scratch);
+        let visit = self.visit_lists(&mut over)?;
+        self.evaluate_fields(over.of, call, fields, results, visit, scratch)
+    }
+
+    /// The way over lists, whose entries are brought to sorted places if they are not there.
+    ///
+    /// # Errors
+    /// As [`evaluate_over_lists`](Self::evaluate_over_lists).
+    pub(super) fn visit_lists(&self, over: &mut ListedPairs<'_>) -> Result<Visit, Error> {
+        if over.of.is_empty() {
+            return Ok(Visit::Strategy(Strategy::Flat));
         }
-        self.find_slots(&mut over)?;
-        let visit = Visit::Lists(Box::new(over.visit()));
-        self.evaluate_fields(of, call, fields, results, visit, scratch)
+        self.find_slots(over)?;
+        Ok(Visit::Lists(Box::new(over.visit()?)))
     }
 
     /// Evaluates from fields on the device into results on the device, by a search or over lists.

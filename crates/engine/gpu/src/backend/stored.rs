@@ -37,12 +37,14 @@
 
 use super::{
     filter::DeviceCutoffs, gpu::GpuBackend, lattice::DeviceLattice, lists::DeviceLists,
-    points::DevicePoints, walk::PairOfPoints,
+    moved::Moved, points::DevicePoints, walk::PairOfPoints,
 };
 use crate::{
     error::{Error, ErrorKind, fits},
     handles::{DeviceView, PositionNumber},
-    launch::{Entries, FilteredWalk, Following, Lattice, ListsToSort, Outlet, PairArrays, Stored},
+    launch::{
+        Entries, FilteredWalk, Following, Lattice, ListsToSort, Outlet, PairArrays, Points, Stored,
+    },
     memory::{HostCopy, kept_buffers},
     traversal::{Candidates, Filtering, Strategy, Traversal, Work},
 };
@@ -121,7 +123,16 @@ pub struct ListedPairs<'a> {
     /// Kept with the lists.
     pub slots: &'a mut SlotsOfLists,
     /// None for the radius and the positions of the search.
-    pub skin: Option<Skin<'a>>,
+    pub since: Option<Since<'a>>,
+}
+
+/// What has changed since lists were found.
+#[derive(Debug, Clone, Copy)]
+pub enum Since<'a> {
+    /// Lists with a skin, whose points the device follows.
+    Skin(Skin<'a>),
+    /// Positions that the host has sent, knowing that no pair is missing.
+    Moved(Moved<'a>),
 }
 
 /// What a traversal over lists is started with.
@@ -135,9 +146,7 @@ pub(super) struct VisitLists {
     /// What the lists left out of the pairs within it, where the kernel has to ask again.
     filtering: Filtering,
     /// Sorted targets and sources, at the positions of now.
-    at: [u64; 2],
-    /// In double precision their positions.
-    given: [u64; 2],
+    points: [Points; 2],
     /// Squared cut-offs in the place of those of the search; 0 for these.
     cutoffs: u64,
     /// Starts, lengths and entries.
@@ -344,16 +353,27 @@ impl SlotsOfLists {
 
 impl ListedPairs<'_> {
     /// What the traversal is started with; the entries are at their sorted places.
-    pub(super) fn visit(&self) -> VisitLists {
-        let (of, skin) = (&self.of, self.skin.as_ref());
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsorted`](crate::ErrorKind::Unsorted) for moved points that are in the order
+    /// of another sort.
+    pub(super) fn visit(&self) -> Result<VisitLists, Error> {
+        let of = &self.of;
         let lattice = of.lattice.lattice();
-        let radius = skin.map_or(lattice.radius(), |skin| skin.radius);
         let sorted = self.lists.sorted();
-        let [targets, sources] = match skin {
-            None => {
-                [of.targets_layout(), of.sources.layout()].map(|points| [points.at, points.given])
+        let mut points = [of.targets_layout(), of.sources.layout()];
+        let [targets, sources] = &mut points;
+        let (radius, skin) = match &self.since {
+            None => (lattice.radius(), None),
+            Some(Since::Skin(skin)) => {
+                [targets.at, targets.given] = skin.targets.at(of.targets);
+                [sources.at, sources.given] = skin.sources.at(of.sources);
+                (skin.radius, Some(skin))
             }
-            Some(skin) => [skin.targets.at(of.targets), skin.sources.at(of.sources)],
+            Some(Since::Moved(moved)) => {
+                moved.place([of.targets, of.sources], [targets, sources])?;
+                (moved.radius, None)
+            }
         };
         let cutoffs = skin.and_then(|skin| skin.cutoffs);
         let filtering = if lattice.repeats() || cutoffs.is_some() {
@@ -362,7 +382,7 @@ impl ListedPairs<'_> {
             Filtering::default()
         };
         let moved = |followed: fn(&Skin<'_>) -> u64| skin.map_or(0, followed);
-        VisitLists {
+        Ok(VisitLists {
             stored: Stored {
                 moved_targets: moved(|skin| skin.targets.moved_address()),
                 moved_sources: moved(|skin| skin.sources.moved_address()),
@@ -372,8 +392,7 @@ impl ListedPairs<'_> {
             candidates: candidates(lattice),
             radius,
             filtering,
-            at: [targets[0], sources[0]],
-            given: [targets[1], sources[1]],
+            points,
             cutoffs: cutoffs.map_or(0, DeviceCutoffs::address),
             lists: Outlet {
                 starts: sorted.starts,
@@ -383,7 +402,7 @@ impl ListedPairs<'_> {
                 ..Outlet::default()
             },
             in_box: Lattice::of_box(lattice),
-        }
+        })
     }
 }
 
@@ -408,8 +427,7 @@ impl VisitLists {
         let mut filtered = of.walk();
         let walk = &mut filtered.walk;
         walk.lattice = self.in_box.within(self.radius);
-        [walk.targets.at, walk.sources.at] = self.at;
-        [walk.targets.given, walk.sources.given] = self.given;
+        [walk.targets, walk.sources] = self.points;
         if self.cutoffs != 0 {
             filtered.filters.cutoffs = self.cutoffs;
         }

@@ -137,8 +137,7 @@ impl PairOfPoints<'_> {
                 strategy: strategy.name(),
             }));
         }
-        self.filter
-            .check(self.targets, self.sources, self.same_set)?;
+        self.filter.check(self.targets, self.sources)?;
         let fits = |share: &DeviceShare| share.is_of(self.targets, strategy != Strategy::Flat);
         if !self.share.is_none_or(fits) {
             return Err(Error::from(ErrorKind::OtherShare {

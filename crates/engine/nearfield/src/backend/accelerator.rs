@@ -11,7 +11,8 @@
 //! Calls of a job come in one of three orders, each after [`ready`](Accelerator::ready):
 //!
 //! - alone: [`find`](Accelerator::find), [`geometry`](Accelerator::geometry),
-//!   [`query`](Accelerator::query) or [`values`](Accelerator::values);
+//!   [`geometry_of_now`](Accelerator::geometry_of_now), [`query`](Accelerator::query) or
+//!   [`values`](Accelerator::values);
 //! - lists a range at a time: [`measure_rows`](Accelerator::measure_rows), then
 //!   [`stream_rows`](Accelerator::stream_rows), or [`lend_rows`](Accelerator::lend_rows) and
 //!   [`write_rows`](Accelerator::write_rows) for every range;
@@ -43,7 +44,7 @@ use nearfield_balance::{StepTimes, Traffic};
 use nearfield_cpu::{
     CpuBackend, Fields, JointLists, ListRows, NeighborLists, PairGeometry, PairOfSets,
 };
-use nearfield_grid::{Bounds, HostLists};
+use nearfield_grid::{Bounds, HostLists, Radius};
 use nearfield_pairs::Field;
 use std::{fmt, ops::ControlFlow, time::Instant};
 
@@ -174,6 +175,22 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
         job: Job,
         geometry: &mut PairGeometry,
     ) -> Result<(), DeviceError>;
+
+    /// As [`geometry`](Self::geometry), of the sets at other positions and within another radius;
+    /// filters do not count. Asked only where lists with a skin are supported.
+    ///
+    /// # Errors
+    /// As there.
+    fn geometry_of_now(
+        &self,
+        _: &StepInput<'_>,
+        _: Job,
+        _: PairsOfNow<'_>,
+        _: &mut PairGeometry,
+    ) -> Result<(), DeviceError> {
+        let why = "it has no lists with a skin".to_owned();
+        Err(Fault::Failed(why).into())
+    }
 
     /// Number of neighbours in the lists of a pair of sets, for what is to be known before any are
     /// written. A [`find`](Self::find) that follows need not count again.
@@ -367,4 +384,40 @@ pub(crate) struct KernelWork<'a> {
     /// Arrays of the caller, one number per channel of a point, in the order of the points as
     /// given.
     pub(crate) fields: Fields<'a>,
+    /// Where its pairs come from.
+    pub(crate) pairs: PairsFrom<'a>,
+}
+
+/// Where a pair kernel takes its pairs from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum PairsFrom<'a> {
+    /// A search, as it goes.
+    Search,
+    /// Full lists, which the device keeps; it finds them if it has none of the sets as they are.
+    Lists,
+    /// Such lists, where points have moved since they were found; no pair is missing from them.
+    Moved {
+        /// Pairs beyond it are passed over.
+        radius: Radius,
+        /// Targets and sources; None for a set that has not moved.
+        now: [Option<MovedSet<'a>>; 2],
+    },
+}
+
+/// Targets and sources at positions that are not those of the sets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PairsOfNow<'a> {
+    /// Within which pairs are found.
+    pub(crate) radius: Radius,
+    /// Of each set three numbers a point, in double precision six words, and their bounds.
+    pub(crate) sets: [(Field<'a>, Bounds); 2],
+}
+
+/// Where the points of a set are now.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MovedSet<'a> {
+    /// Three numbers a point, in double precision six words.
+    pub(crate) positions: Field<'a>,
+    /// Tells them from others.
+    pub(crate) stamp: u64,
 }

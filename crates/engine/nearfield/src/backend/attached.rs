@@ -101,14 +101,28 @@ impl AttachedDevice<'_> {
         if let Some(split) = self.split {
             return split::evaluate(self.accelerator, split, input, job, of, results);
         }
-        let evaluated = self
-            .ready(input)
-            .and_then(|()| values::on_device(self.accelerator, input, job, of, results));
-        let Some(fault) = fault_of(evaluated)? else {
+        let Err(fault) = self.evaluate_alone(input, job, of, results)? else {
             return Ok(None);
         };
         of.evaluate(input.cpu, input.pair(job)?, results)?;
         Ok(Some(fault.to_string()))
+    }
+
+    /// Evaluates a value of every target by the device alone. Returns the fault after which the
+    /// CPU backend has to.
+    ///
+    /// # Errors
+    /// Those of the host.
+    pub(crate) fn evaluate_alone<V: Values>(
+        self,
+        input: &StepInput<'_>,
+        job: Job,
+        of: &V,
+        results: &mut [V::Value],
+    ) -> Result<Result<(), Fault>, Error> {
+        self.alone(input, |device| {
+            values::on_device(device, input, job, of, results)
+        })
     }
 
     /// Returns a fault if the device cannot take a job now.

@@ -12,8 +12,8 @@
 //!
 //! [`Fault::Reordered`]: super::Fault::Reordered
 
-use super::{Job, StepInput};
-use nearfield_cpu::{NeighborLists, PairGeometry, SetRadii};
+use super::{Job, PairRules, StepInput};
+use nearfield_cpu::{ExclusionArrays, NeighborLists, PairGeometry, SetRadii};
 use nearfield_grid::{
     Bounds,
     memory::{Shortage, make_room},
@@ -155,6 +155,19 @@ pub(crate) struct Query<'a> {
     pub(crate) radii: SetRadii<&'a [f32]>,
     /// Tells the radii of the set from those before.
     pub(crate) radii_stamp: u64,
+    /// What filters ask of positions that are those of points; None for free positions.
+    pub(crate) points: Option<QueriedPoints<'a>>,
+}
+
+/// Points whose positions search: what filters read of each, in the order of the positions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct QueriedPoints<'a> {
+    /// The filters of their set with the set that is searched. Chosen targets do not count.
+    pub(crate) rules: PairRules<'a>,
+    /// Their types; read where there are cut-offs.
+    pub(crate) types: &'a [u32],
+    /// The points that they exclude; read where there are exclusions.
+    pub(crate) exclusions: Option<ExclusionArrays<'a>>,
 }
 
 /// Where the neighbours of free positions go, in any order.

@@ -208,7 +208,10 @@ pub(crate) fn supports(backend: Backend, feature: &Feature) -> Result<(), Unsupp
             | Feature::Exclusions
             | Feature::ChosenTargets
             | Feature::Nearest
-            | Feature::PointRadii,
+            | Feature::PointRadii
+            | Feature::FilteredVisits
+            | Feature::OverLists
+            | Feature::Skin,
         ) => true,
         // Not divided between two backends. The emulated device does it alone.
         (

@@ -14,7 +14,9 @@ use super::{
     lists::{OverLists, search},
 };
 use crate::{Error, ListKind, ListOrder, PointSetId};
-use nearfield_gpu::{DeviceFields, DeviceResults, ListedPairs, PairCall, PairOfPoints, Skin};
+use nearfield_gpu::{
+    DeviceFields, DeviceResults, ListedPairs, PairCall, PairOfPoints, Since, Skin,
+};
 use std::sync::PoisonError;
 
 impl DeviceEngine {
@@ -47,7 +49,7 @@ impl DeviceEngine {
             of,
             lists: if is_half { whole } else { &found.storage },
             slots,
-            skin,
+            since: skin.map(Since::Skin),
         };
         (self.backend)
             .evaluate_over_lists(over, call, fields, to, &mut self.scratch())

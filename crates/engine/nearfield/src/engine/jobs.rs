@@ -146,19 +146,6 @@ impl Engine {
         })
     }
 
-    /// A job that only the CPU backend does.
-    ///
-    /// Notes the job before it has run: there is no device whose fault could move it.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Unsupported`] where another device was named.
-    pub(crate) fn assign_to_cpu(&self, feature: &Feature, job: Job) -> Result<(), Error> {
-        if let Assigned::Cpu(reason) = self.assign(feature)? {
-            self.was_done(job, Device::Cpu, reason);
-        }
-        Ok(())
-    }
-
     /// A job was done on a device, or by the CPU backend in its place for the reason `instead`: a
     /// fault, such as memory that the device lacked or another job that was using it.
     pub(crate) fn ran(&self, job: Job, instead: Option<String>) {

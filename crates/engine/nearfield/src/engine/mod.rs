@@ -45,6 +45,7 @@ pub(crate) mod jobs;
 pub(crate) mod later;
 mod lists;
 pub(crate) mod one_call;
+mod over_lists;
 mod placing;
 pub(crate) mod point_data;
 mod point_radii;

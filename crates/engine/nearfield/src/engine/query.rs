@@ -19,7 +19,7 @@ use crate::{
     backend::{
         AttachedDevice, Fault, JobKind,
         limit::{LISTS, within},
-        rows::{Query, QueryTo},
+        rows::{QueriedPoints, Query, QueryTo},
         support::Feature,
     },
     engine::{
@@ -31,7 +31,7 @@ use crate::{
 use nearfield_cpu::{PairOfSets, SortedRadii};
 use nearfield_grid::{Bounds, Grid, Lattice};
 use nearfield_pairs::ListKind;
-use std::{fmt, sync::Arc};
+use std::{fmt, num::NonZeroU32, sync::Arc};
 
 /// Memory of queries, which [`Engine::query_into`] uses again: a query of as many positions as the
 /// one before allocates nothing. Engines may share one, one query at a time.
@@ -69,6 +69,18 @@ impl fmt::Debug for QueryScratch {
             .field("pairs", &self.lists.pairs())
             .finish_non_exhaustive()
     }
+}
+
+/// Positions whose neighbours a device finds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) positions: Positions<'a>,
+    /// Of the positions, where these count.
+    pub(super) radii: Option<&'a [f32]>,
+    /// How many of the nearest are kept.
+    pub(super) nearest: Option<NonZeroU32>,
+    /// What filters ask of positions that are those of points.
+    pub(super) points: Option<QueriedPoints<'a>>,
 }
 
 impl Engine {
@@ -230,6 +242,29 @@ impl Engine {
         sources: PointSetId,
         to: QueryTo<'_>,
     ) -> Result<Result<(), Fault>, Error> {
+        let asked = Asked {
+            positions,
+            radii,
+            nearest: self.filters.of_query().nearest,
+            points: None,
+        };
+        self.ask_device(device, asked, sources, to)
+    }
+
+    /// The same, with the filters of positions that are those of points.
+    pub(super) fn ask_device(
+        &self,
+        device: AttachedDevice<'_>,
+        asked: Asked<'_>,
+        sources: PointSetId,
+        to: QueryTo<'_>,
+    ) -> Result<Result<(), Fault>, Error> {
+        let Asked {
+            positions,
+            radii,
+            nearest,
+            points,
+        } = asked;
         self.in_place()?;
         let (rule, set) = (self.settings.rule, &self.sets[sources.slot()]);
         let radii = rule.choose(
@@ -243,9 +278,10 @@ impl Engine {
             sources: sources.slot(),
             positions: words.field(),
             bounds,
-            nearest: self.filters.of_query().nearest,
+            nearest,
             radii,
             radii_stamp: set.stamps().radii,
+            points,
         };
         let mut input = self.input();
         if let QueryTo::Geometry(_) = to {

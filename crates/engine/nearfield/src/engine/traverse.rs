@@ -2,8 +2,7 @@
 //!
 //! A [`Traversal`] borrows everything that it needs and does nothing until it is run, so its checks
 //! see all of it at once. Pairs come from one of three places ([`PairSource`]): the cells, lists of
-//! this engine, or lists with a skin. Only traversals of the cells can run on a device; the CPU
-//! backend does the others.
+//! this engine, or lists with a skin; module `over_lists` has the last two.
 //!
 //! Results go to the caller's array, in the caller's order. A device gives numbers, which
 //! [`put`] makes values of; the CPU backend writes values itself. Both fold contributions in an
@@ -13,20 +12,20 @@
 //! have one element per point, since it checks neither.
 
 use crate::{
-    Device, Engine, Error, PairKernel, PointSetId, Precision,
+    Device, Engine, Error, PairKernel, PointSetId,
     backend::{
         AttachedDevice, Job, JobKind,
-        accelerator::{KernelWork, Numbers},
+        accelerator::{KernelWork, Numbers, PairsFrom},
         gpu,
         kernel::check_support,
         support::{Choice, Feature, choose},
         values::Values,
     },
-    engine::{jobs::job, verlet::AnyStoredPairs},
+    engine::jobs::job,
     kernels::Field,
     lists::VerletLists,
 };
-use nearfield_cpu::{Coordinate, CpuBackend, Fields, Output, PairOfSets, StoredPairs};
+use nearfield_cpu::{CpuBackend, Fields, Output, PairOfSets};
 use nearfield_grid::memory::{filled, make_room};
 use nearfield_pairs::{Channels, FieldsOf};
 use std::time::Instant;
@@ -176,44 +175,6 @@ impl Engine {
     }
 }
 
-impl VerletLists {
-    /// A traversal of all pairs within the radius with a kernel, over the lists. Running it is
-    /// refused as [`candidates`](Self::candidates) is. Half lists give every pair of a set to both
-    /// of its points, by [`PairKernel::symmetric`].
-    ///
-    /// ```
-    /// use nearfield::{kernels::SphDensity, lists::VerletLists, prelude::*};
-    /// let mut positions = vec![[0.0f32; 3], [0.5, 0.0, 0.0]];
-    /// let mut lists = VerletLists::new(Engine::builder(1.0), 0.2)?;
-    /// let points = lists.add_point_set(&positions)?;
-    /// let kernel = SphDensity::with_support(1.0);
-    /// for _step in 0..4 {
-    ///     positions[1][0] += 0.01;
-    ///     lists.update(points, &positions)?;
-    ///     lists.refresh()?;
-    ///     let density = lists.traverse(&kernel, points, points).sources(&[1.0, 1.0]).run()?;
-    ///     assert!(density[0] > 0.0 && density[0] == density[1]);
-    /// }
-    /// assert_eq!(lists.builds(), 1);
-    /// # Ok::<(), nearfield::Error>(())
-    /// ```
-    pub fn traverse<'a, K: PairKernel>(
-        &'a self,
-        kernel: &'a K,
-        targets: PointSetId,
-        sources: PointSetId,
-    ) -> Traversal<'a, K> {
-        Traversal {
-            engine: &self.engine,
-            kernel,
-            targets,
-            sources,
-            given: FieldArrays::default(),
-            over: PairSource::Skin(self, run_over_skin),
-        }
-    }
-}
-
 impl<'a, K: PairKernel> Traversal<'a, K> {
     /// The fields that the kernel reads of every target, in the caller's order: one array for each
     /// part of [`PairKernel::Target`], such as `(&velocities, &masses)` for `(Vec3, f32)`.
@@ -258,31 +219,11 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         self
     }
 
-    fn fields(&self) -> Fields<'_> {
+    pub(super) fn fields(&self) -> Fields<'_> {
         Fields {
             targets: &self.given.targets,
             sources: &self.given.sources,
         }
-    }
-
-    /// Takes the pairs from the lists that [`Engine::find_neighbors`] wrote instead of searching
-    /// again: worth it when several kernels, or many iterations of one, run over the same pairs.
-    /// Results differ from those without lists by the order of summation only.
-    ///
-    /// Half lists of one set give every pair to both of its points, by [`PairKernel::symmetric`];
-    /// best where points near each other lie near each other in memory ([`Engine::z_sort`]).
-    ///
-    /// Running it is refused with [`ErrorKind::NoLists`](crate::ErrorKind::NoLists) when the lists
-    /// are out of date. Traversals of [`VerletLists`] run over lists anyway.
-    ///
-    /// The CPU backend does it; an engine that was asked for a GPU alone, or for an emulated one,
-    /// refuses it. For the call the positions of both sets are brought into the caller's order, 12
-    /// bytes per point (24 in `f64`).
-    pub fn over_lists(mut self) -> Self {
-        if let PairSource::Grid = self.over {
-            self.over = PairSource::Lists(run_over_lists);
-        }
-        self
     }
 
     /// One result per target, in the caller's order.
@@ -401,7 +342,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         let reason = match engine.second_backend() {
             None => engine.reason.clone(),
             Some(device) => {
-                let work = self.kernel_work();
+                let work = self.kernel_work(PairsFrom::Search);
                 let filtered = engine.filter_feature([targets.slot(), sources.slot()]);
                 let feature = match filtered {
                     Some(feature) => feature,
@@ -425,12 +366,13 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     }
 
     /// The kernel as a device takes it.
-    fn kernel_work(&self) -> KernelWork<'_> {
+    pub(super) fn kernel_work<'w>(&'w self, pairs: PairsFrom<'w>) -> KernelWork<'w> {
         // The kernel is the caller's code, which no device is held for.
         KernelWork {
             name: std::any::type_name::<K>(),
             program: gpu::program_of(self.kernel),
             fields: self.fields(),
+            pairs,
         }
     }
 
@@ -441,8 +383,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         Ok(backend.traverse(self.kernel, of, self.fields(), output)?)
     }
 
-    /// Runs on a device, or on both backends. Arrays are checked first, because a device checks
-    /// nothing.
+    /// Runs on a device, or on both backends.
     fn run_on_device(
         &self,
         device: AttachedDevice<'_>,
@@ -450,6 +391,20 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         work: KernelWork<'_>,
         output: Output<'_, K::Output>,
     ) -> Result<(), Error> {
+        let engine = self.engine;
+        let (summing, values) = self.summing(work, output)?;
+        let instead = device.evaluate(&engine.input(), job, &summing, values)?;
+        engine.ran(job, instead);
+        Ok(())
+    }
+
+    /// The sums of a kernel as a job of a device, and where they go. Arrays are checked, because a
+    /// device checks nothing.
+    pub(super) fn summing<'w, 'v>(
+        &'w self,
+        work: KernelWork<'w>,
+        output: Output<'v, K::Output>,
+    ) -> Result<(Summing<'w, K>, &'v mut [K::Output]), Error> {
         let engine = self.engine;
         let points = (engine.points(self.targets)?, engine.points(self.sources)?);
         self.fields().check::<K>(points.0, points.1)?;
@@ -459,74 +414,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
             work,
             combine,
         };
-        let instead = device.evaluate(&engine.input(), job, &summing, values)?;
-        engine.ran(job, instead);
-        Ok(())
-    }
-
-    /// Runs over the lists of the engine, with the sorted positions of both sets.
-    ///
-    /// Lists name points by the caller's index, so positions are needed in that order. The engine
-    /// keeps them sorted only.
-    fn run_over_lists<T: Coordinate>(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
-        let (engine, same_set) = (self.engine, self.targets == self.sources);
-        let kind = JobKind::Kernel(std::any::type_name::<K>());
-        let job = job(kind, self.targets, self.sources);
-        engine.assign_to_cpu(&Feature::OverLists, job)?;
-        let lists = engine.neighbors(self.targets, self.sources)?;
-        let targets = engine.backend.positions::<T>(engine.grid(self.targets)?)?;
-        let others = match same_set {
-            true => None,
-            false => Some(engine.backend.positions(engine.grid(self.sources)?)?),
-        };
-        let filter = engine.stored_filter(self.targets, self.sources)?;
-        let pairs = StoredPairs {
-            lists,
-            kind: engine.settings.lists,
-            lattice: &engine.lattice,
-            targets: &targets,
-            sources: others.as_ref().unwrap_or(&targets),
-            same_set,
-            radius: engine.lattice.radius(),
-            radii: engine.given_radii(self.targets, self.sources)?,
-            cutoffs: filter.cutoffs,
-            chosen: filter.chosen,
-        };
-        self.run_over(&pairs, output)
-    }
-
-    /// Every pair is tested anew at the radius of `pairs`, so lists may hold more than is within
-    /// it.
-    fn run_over<T: Coordinate>(
-        &self,
-        pairs: &StoredPairs<'_, T>,
-        output: Output<'_, K::Output>,
-    ) -> Result<(), Error> {
-        let backend = &self.engine.backend;
-        Ok(backend.traverse_lists(self.kernel, pairs, self.fields(), output)?)
-    }
-}
-
-/// Runs over the lists of the traversal's engine.
-fn run_over_lists<K: PairKernel>(
-    traversal: &Traversal<'_, K>,
-    output: Output<'_, K::Output>,
-) -> Result<(), Error> {
-    match traversal.engine.precision() {
-        Precision::Single => traversal.run_over_lists::<f32>(output),
-        Precision::Double => traversal.run_over_lists::<f64>(output),
-    }
-}
-
-/// Runs over lists with a skin.
-fn run_over_skin<K: PairKernel>(
-    traversal: &Traversal<'_, K>,
-    lists: &VerletLists,
-    output: Output<'_, K::Output>,
-) -> Result<(), Error> {
-    match lists.stored(traversal.targets, traversal.sources)? {
-        AnyStoredPairs::Single(pairs) => traversal.run_over(&pairs, output),
-        AnyStoredPairs::Double(pairs) => traversal.run_over(&pairs, output),
+        Ok((summing, values))
     }
 }
 
@@ -549,11 +437,11 @@ pub(crate) fn put<K: PairKernel>(place: &mut K::Output, value: K::Output, combin
 /// `Values` is its side towards the caller, with values of the kernel's type; `Numbers` its side
 /// towards a device that computes by the CPU backend's code, with the same values as rows of
 /// numbers.
-struct Summing<'a, K> {
+pub(super) struct Summing<'a, K> {
     kernel: &'a K,
     work: KernelWork<'a>,
     /// Whether results are combined with what is there.
-    combine: bool,
+    pub(super) combine: bool,
 }
 
 impl<K: PairKernel> Numbers for Summing<'_, K> {

@@ -5,19 +5,26 @@
 //! sent, searches the set, and its pairs come back with their images, by which the point itself is
 //! told from its images. That starts some twenty kernels, so many points are better asked for in
 //! one query.
+//!
+//! What filters read of the points is sent with their positions. Among the k nearest a point may
+//! find itself, so a query asks for one more and the host leaves out the last.
 
 use crate::{
     Device, Engine, Error, ErrorKind, ListOrder, NeighborLists, Pair, Permutation, PointSetId,
     backend::{
-        AttachedDevice, Fault, JobKind,
+        AttachedDevice, Fault, InputSets, JobKind, PairRules,
         limit::{LISTS, within},
-        rows::QueryTo,
+        rows::{QueriedPoints, QueryTo},
         support::Feature,
         transfer::{positions_of, words_of},
     },
-    engine::jobs::{Assigned, job},
+    engine::{
+        jobs::{Assigned, job},
+        query::Asked,
+    },
     lists::{Csr, NeighborPair, PairGeometry},
 };
+use nearfield_cpu::{ExclusionArrays, Exclusions, PairFilter, TypeCutoffs};
 use nearfield_grid::memory::{make_room, with_room};
 use std::sync::PoisonError;
 
@@ -44,7 +51,7 @@ impl Engine {
     ///
     /// A GPU finds the neighbours if the engine was asked for one alone: it starts some twenty
     /// kernels for a point, where the CPU backend takes a microsecond. An engine that shares its
-    /// jobs leaves this to the CPU pool. A GPU refuses visits with filters.
+    /// jobs leaves this to the CPU pool.
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::UnknownPoint`], [`ErrorKind::NoRadii`] and
@@ -64,7 +71,7 @@ impl Engine {
             let sets = [targets, sources];
             let asked = self.visit_on_device(device, sets, &[point as u32], &mut found);
             if let Ok(Ok(())) = asked {
-                for pair in others(&found, 0, (targets == sources).then_some(point)) {
+                for pair in self.others(&found, 0, (targets == sources).then_some(point)) {
                     visit(pair.index, pair.pair());
                 }
             }
@@ -203,7 +210,7 @@ impl Engine {
         for &point in points {
             asked.extend_from_slice(&positions[words * point as usize..][..words]);
         }
-        let asked = positions_of(&asked, precision).map_err(ErrorKind::Query)?;
+        let positions = positions_of(&asked, precision).map_err(ErrorKind::Query)?;
         let (set, rule) = (&self.sets[targets.slot()], self.settings.rule);
         let mut radii = Vec::new();
         if rule.needs_targets() {
@@ -211,8 +218,17 @@ impl Engine {
             make_room(&mut radii, points.len(), "radii of points")?;
             radii.extend(points.iter().map(|&point| of_points[point as usize]));
         }
-        let asked = (asked, rule.needs_targets().then_some(&radii[..]));
-        self.query_on_device(device, asked, sources, QueryTo::Geometry(found))
+        let rules = self.rules([targets.slot(), sources.slot()])?;
+        let data = DataOfPoints::gather(&rules.filter, points)?;
+        // A point may be among its own nearest.
+        let more = u32::from(targets == sources);
+        let asked = Asked {
+            positions,
+            radii: rule.needs_targets().then_some(&radii[..]),
+            nearest: (rules.filter.nearest).map(|k| k.saturating_add(more)),
+            points: Some(data.of(rules)),
+        };
+        self.ask_device(device, asked, sources, QueryTo::Geometry(found))
     }
 
     /// The lists that a device found for points, which it has found themselves too if they search
@@ -225,7 +241,7 @@ impl Engine {
     ) -> Result<NeighborLists, Error> {
         let itself = |k: usize| same_set.then_some(points[k] as usize);
         let mut lengths = with_room(points.len(), WHAT)?;
-        lengths.extend((0..points.len()).map(|k| others(found, k, itself(k)).count() as u32));
+        lengths.extend((0..points.len()).map(|k| self.others(found, k, itself(k)).count() as u32));
         self.admit_lists_of(&lengths)?;
         let mut offsets = with_room(points.len() + 1, WHAT)?;
         offsets.push(0);
@@ -237,22 +253,87 @@ impl Engine {
         let mut indices = with_room(pairs as usize, WHAT)?;
         for k in 0..points.len() {
             let begin = indices.len();
-            indices.extend(others(found, k, itself(k)).map(|pair| pair.index));
+            indices.extend(self.others(found, k, itself(k)).map(|pair| pair.index));
             if self.settings.order == ListOrder::Ascending {
                 indices[begin..].sort_unstable();
             }
         }
         Ok(NeighborLists::from_csr(Csr { offsets, indices })?)
     }
+
+    /// The pairs of target number `k`, without that of a point with itself, and as many of them as
+    /// are kept.
+    fn others(
+        &self,
+        found: &PairGeometry,
+        k: usize,
+        itself: Option<usize>,
+    ) -> impl Iterator<Item = NeighborPair> {
+        let is_itself =
+            move |pair: &NeighborPair| Some(pair.index as usize) == itself && pair.image == [0; 3];
+        let nearest = self.filters.of_query().nearest;
+        let most = nearest.map_or(usize::MAX, |k| k.get() as usize);
+        found.of(k).filter(move |pair| !is_itself(pair)).take(most)
+    }
 }
 
-/// The pairs of target number `k`, without that of a point with itself.
-fn others(
-    found: &PairGeometry,
-    k: usize,
-    itself: Option<usize>,
-) -> impl Iterator<Item = NeighborPair> {
-    let is_itself =
-        move |pair: &NeighborPair| Some(pair.index as usize) == itself && pair.image == [0; 3];
-    found.of(k).filter(move |pair| !is_itself(pair))
+/// What filters read of some points of a set, in the order in which these are asked for.
+#[derive(Default)]
+struct DataOfPoints {
+    types: Vec<u32>,
+    /// Where the exclusions of each point begin, and the end of the last; none by molecules.
+    offsets: Vec<u64>,
+    /// The exclusions, or the molecules of the points.
+    excluded: Vec<u32>,
+}
+
+impl DataOfPoints {
+    fn gather(filter: &PairFilter<'_>, points: &[u32]) -> Result<Self, Error> {
+        const DATA: &str = "types and exclusions of points";
+        let mut data = Self::default();
+        if let Some(TypeCutoffs { types, .. }) = filter.cutoffs {
+            let of_set = types[0].of_points();
+            make_room(&mut data.types, points.len(), DATA)?;
+            (data.types).extend(points.iter().map(|&point| of_set[point as usize]));
+        }
+        match filter.excluded.map(Exclusions::arrays) {
+            None => {}
+            Some(ExclusionArrays::Molecules(of_set)) => {
+                make_room(&mut data.excluded, points.len(), DATA)?;
+                (data.excluded).extend(points.iter().map(|&point| of_set[point as usize]));
+            }
+            Some(ExclusionArrays::Lists { offsets, indices }) => {
+                let list = |&point: &u32| {
+                    let [begin, end] = [0, 1].map(|next| offsets[point as usize + next] as usize);
+                    &indices[begin..end]
+                };
+                let all = points.iter().map(|point| list(point).len()).sum();
+                make_room(&mut data.excluded, all, DATA)?;
+                make_room(&mut data.offsets, points.len() + 1, DATA)?;
+                data.offsets.push(0);
+                for list in points.iter().map(list) {
+                    data.excluded.extend_from_slice(list);
+                    data.offsets.push(data.excluded.len() as u64);
+                }
+            }
+        }
+        Ok(data)
+    }
+
+    /// The same, as a device takes it with the rules of the sets.
+    fn of<'a>(&'a self, rules: PairRules<'a>) -> QueriedPoints<'a> {
+        let exclusions = if self.offsets.is_empty() {
+            ExclusionArrays::Molecules(&self.excluded)
+        } else {
+            ExclusionArrays::Lists {
+                offsets: &self.offsets,
+                indices: &self.excluded,
+            }
+        };
+        QueriedPoints {
+            rules,
+            types: &self.types,
+            exclusions: rules.filter.excluded.map(|_| exclusions),
+        }
+    }
 }

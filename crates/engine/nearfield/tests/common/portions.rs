@@ -84,7 +84,7 @@ pub(crate) fn check_chunks<T: Precise>(device: Device, keep: impl Fn(&Case<T>) -
     }
 }
 
-fn bits(source: u32, pair: Pair) -> Bits {
+pub(crate) fn bits(source: u32, pair: Pair) -> Bits {
     // The sign of a zero is not promised.
     (
         source,

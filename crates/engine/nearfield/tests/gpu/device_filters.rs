@@ -265,7 +265,9 @@ fn a_new_set_has_nothing_of_a_removed_one() {
     let kept = engine.add(&points);
     let all = lists(&mut engine, kept);
     let removed = engine.add(&points);
-    engine.set_molecules(removed, &vec![1; points.len()]).unwrap();
+    engine
+        .set_molecules(removed, &vec![1; points.len()])
+        .unwrap();
     engine.set_targets(removed, &[3]).unwrap();
     assert!(lists(&mut engine, removed).concat().is_empty());
     engine.remove_point_set(removed).unwrap();

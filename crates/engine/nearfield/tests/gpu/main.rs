@@ -29,6 +29,7 @@ mod device_shared;
 mod device_verlet;
 mod fields;
 mod filters;
+mod host_lists;
 mod hybrid;
 mod indices;
 mod kernels;

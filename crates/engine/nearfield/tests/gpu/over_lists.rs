@@ -34,6 +34,7 @@ impl Space {
         }
     }
 
+    /// The CPU's; another device may be named after it.
     pub(crate) fn on_cpu(self, radius: f32) -> Builder {
         let builder = Engine::builder(f64::from(radius)).device(Device::Cpu);
         match self {

@@ -9,12 +9,15 @@ use crate::{
     },
     fresh_seed,
     portions_of::{
-        assert_on, batches_of, check_batches, check_chunks, check_moving_cloud, check_queries,
-        check_visits, chunks_of, engines,
+        Bits, assert_on, batches_of, bits, check_batches, check_chunks, check_moving_cloud,
+        check_queries, check_visits, chunks_of, engines,
     },
 };
 use nearfield::{lists::QueryScratch, prelude::*};
-use nearfield_testkit::{conformance::Level, random::Random};
+use nearfield_testkit::{
+    conformance::{Case, Level},
+    random::Random,
+};
 
 /// An engine that keeps programs loaded.
 fn loaded() -> Engine {
@@ -96,6 +99,44 @@ fn portions_of_a_moving_cloud_come_as_on_the_cpu() {
 }
 
 /// Filters and radii of single points, in chunks, limited lists, batches and queries.
+/// Pairs of single points, and lists of the same points.
+type Visits = (Vec<Vec<Bits>>, Vec<Vec<u32>>);
+
+/// The neighbours of some points, one by one and as lists; in their order where that is said.
+fn visits_of<T: Precise>(
+    engine: &Engine,
+    case: &Case<T>,
+    [targets, sources]: [PointSetId; 2],
+    ordered: bool,
+) -> Result<Visits, Error> {
+    let points = case.targets().len();
+    let some: Vec<u32> = (0..points as u32)
+        .step_by(points.div_ceil(5).max(1))
+        .collect();
+    let mut visited = Vec::new();
+    for &point in &some {
+        let mut found = Vec::new();
+        let add = |source: u32, pair: Pair| found.push(bits(source, pair));
+        engine.for_each_neighbor(targets, sources, point as usize, add)?;
+        if !ordered {
+            found.sort_unstable();
+        }
+        visited.push(found);
+    }
+    let mut lists = as_vectors(&engine.neighbors_of(targets, sources, &some)?);
+    if !ordered {
+        lists.iter_mut().for_each(|list| list.sort_unstable());
+    }
+    for (list, visited) in lists.iter().zip(&visited) {
+        assert!(
+            list.iter().eq(visited.iter().map(|(source, ..)| source)),
+            "{}",
+            case.name
+        );
+    }
+    Ok((visited, lists))
+}
+
 #[test]
 fn portions_with_filters_are_those_of_the_cpu() {
     check_filtered_portions::<f32>();
@@ -134,18 +175,26 @@ fn check_filtered_portions<T: Precise>() {
             let (mut scratch, at) = (QueryScratch::default(), T::positions(case.targets()));
             let queried = engine.query_into(at, radii, s, &mut scratch);
             let queried = queried.map(|found| lists(as_vectors(found))).map_err(told);
-            (chunks.map_err(told), found.map_err(told), batches, queried)
+            let visits = visits_of(&engine, case, [t, s], ordered);
+            (
+                chunks.map_err(told),
+                found.map_err(told),
+                batches,
+                queried,
+                visits.map_err(told),
+            )
         });
         let what = format!("{}, seed {seed}", case.name);
         assert!(on_gpu.0 == on_cpu.0, "chunks of {what}");
         assert!(on_gpu.1 == on_cpu.1, "lists of {what}");
         assert!(on_gpu.2 == on_cpu.2, "batches of {what}");
         assert!(on_gpu.3 == on_cpu.3, "queries of {what}");
+        assert!(on_gpu.4 == on_cpu.4, "visits of {what}");
     }
 }
 
 #[test]
-fn what_queries_and_visits_lack_is_refused_by_name() {
+fn what_queries_lack_is_refused_by_name() {
     needs_gpu!();
     let points = [[0.0; 3], [0.5, 0.0, 0.0]];
     let builder = Engine::builder(1.0).radii(RadiusRule::Scatter);
@@ -157,11 +206,4 @@ fn what_queries_and_visits_lack_is_refused_by_name() {
     let found = engine.query_into(&points, Some(&[1.0; 2]), set, &mut scratch);
     let refused = found.unwrap_err().to_string();
     assert!(refused.contains("positions of a query"), "{refused}");
-    let (mut engine, set) = engine_with(Engine::builder(1.0), GPU, &points);
-    engine.set_molecules(set, &[1, 1]).unwrap();
-    let visited = engine.for_each_neighbor(set, set, 0, |_, _| ());
-    let refused = visited.unwrap_err().to_string();
-    assert!(refused.contains("visits of one point"), "{refused}");
-    engine.clear_exclusions(set).unwrap();
-    engine.for_each_neighbor(set, set, 0, |_, _| ()).unwrap();
 }

@@ -95,7 +95,6 @@ fn a_gpu_that_was_named_refuses_what_it_cannot_do() {
 #[ignore = "runs in a child"]
 fn refusals() {
     let builder = || Engine::builder(1.5).device(GPU);
-    check_refused(VerletLists::new(builder(), 0.1), "lists with a skin");
     let points = points();
     let by_cells = builder().strategy(Strategy::ChildPerCell);
     let mut by_cells = by_cells.radii(RadiusRule::Gather).build().unwrap();
@@ -110,8 +109,12 @@ fn refusals() {
     engine.find_neighbors().unwrap();
     check_refused(
         engine.traverse(&OnCpu, set, set).over_lists().run(),
-        "stored lists",
+        "PairKernel::cuda",
     );
+    let mut lists = VerletLists::new(builder(), 0.1).unwrap();
+    let skin = lists.add_point_set(&points).unwrap();
+    lists.refresh().unwrap();
+    check_refused(lists.traverse(&OnCpu, skin, skin).run(), "PairKernel::cuda");
     let report = engine.report();
     assert_eq!(report.device, GPU);
     assert_eq!(report.jobs.len(), 1, "{:?}", report.jobs);

@@ -6,16 +6,17 @@
 
 use crate::common::{counts, on_null_gpu};
 use nearfield::{
-    Device, Engine, RadiusRule,
+    Device, Engine, Precision, RadiusRule,
     device::{
         DeviceEngine, DeviceKernel, DeviceVerletLists, Progress,
         copies::Transfers,
         programs::{LaunchShape, Program, UserKernel},
     },
     kernels::{
-        Coefficients, Field, Forces, LennardJones, Mixing, PlainLennardJones, SphForce, Truncation,
-        WendlandC2,
+        Coefficients, Field, Forces, LennardJones, Mixing, PlainLennardJones, SphDensity, SphForce,
+        Truncation, WendlandC2,
     },
+    lists::{PairGeometry, VerletLists},
 };
 use nearfield_md::{Cell, ForceField, Options, Simulation as Molecules, System};
 use nearfield_null_gpu::Counts;
@@ -273,6 +274,105 @@ fn skin() {
     assert_eq!(step(), (2, 1, 4, 0));
     assert_eq!(step(), (2, 1, 4, 0));
     assert_eq!(lists.builds(), 1);
+}
+
+#[test]
+fn lists_of_host_data_stay_on_the_device_for_kernels() {
+    on_null_gpu("transfers::host_lists");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn host_lists() {
+    let points: Vec<[f32; 3]> = (0..20_000).map(|i| [i as f32, 0.5, 0.5]).collect();
+    let density = SphDensity::with_support(1.5);
+    let mass = vec![1.0f32; points.len()];
+    let numbers = 4 * points.len() as u64;
+    let mut engine = Engine::builder(1.5).device(Device::Gpu(0)).build().unwrap();
+    let set = engine.add_point_set(&points).unwrap();
+    let step = |engine: &mut Engine| {
+        engine.update(set, &points).unwrap();
+        engine.find_neighbors().unwrap();
+        let passes = [0; 3].map(|_: u64| {
+            let before = counts();
+            let traversal = engine.traverse(&density, set, set).over_lists();
+            traversal.sources(&mass).run().unwrap();
+            let after = counts();
+            // The masses go up and the sums come down, and little else.
+            let (up, down) = (
+                after.to_device - before.to_device,
+                after.to_host - before.to_host,
+            );
+            assert!((numbers..numbers + 4096).contains(&up), "{up}");
+            assert!((numbers..numbers + 4096).contains(&down), "{down}");
+            after.kernels - before.kernels
+        });
+        assert_eq!(engine.report().device, Device::Gpu(0));
+        passes
+    };
+    let [found, ..] = step(&mut engine);
+    let [first, second, third] = step(&mut engine);
+    // From the second step on the search leaves the lists, whose entries are looked up once.
+    assert!(found > first, "{found}, {first}");
+    assert_eq!(first, second + 2);
+    assert_eq!(second, third);
+    let traversal = engine.traverse(&density, set, set).sources(&mass);
+    let before = counts().kernels;
+    traversal.run().unwrap();
+    assert!(counts().kernels - before <= second, "sets stay sorted");
+}
+
+#[test]
+fn lists_with_a_skin_of_host_data_get_positions_once_a_step() {
+    on_null_gpu("transfers::host_skin");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn host_skin() {
+    let mut points: Vec<[f32; 3]> = (0..20_000).map(|i| [i as f32, 0.5, 0.5]).collect();
+    let density = SphDensity::with_support(1.5);
+    let mass = vec![1.0f32; points.len()];
+    let numbers = 4 * points.len() as u64;
+    for precision in [Precision::Single, Precision::Double] {
+        let words = if precision == Precision::Single { 3 } else { 6 };
+        let builder = Engine::builder(1.5).precision(precision);
+        let mut lists = VerletLists::new(builder.device(Device::Gpu(0)), 0.5).unwrap();
+        let wide = |points: &[[f32; 3]]| -> Vec<[f64; 3]> {
+            points.iter().map(|at| at.map(f64::from)).collect()
+        };
+        let give = |lists: &mut VerletLists, set, points: &Vec<[f32; 3]>| match precision {
+            Precision::Single => lists.update(set, points).unwrap(),
+            Precision::Double => lists.update(set, &wide(points)).unwrap(),
+        };
+        let set = match precision {
+            Precision::Single => lists.add_point_set(&points).unwrap(),
+            Precision::Double => lists.add_point_set(&wide(&points)).unwrap(),
+        };
+        lists.refresh().unwrap();
+        let mut step = || {
+            points[0][1] += 0.01;
+            give(&mut lists, set, &points);
+            lists.refresh().unwrap();
+            let passes = [0; 2].map(|_: u64| {
+                let before = counts().to_device;
+                let traversal = lists.traverse(&density, set, set);
+                traversal.sources(&mass).run().unwrap();
+                counts().to_device - before
+            });
+            let mut geometry = PairGeometry::default();
+            lists.pair_geometry(set, set, &mut geometry).unwrap();
+            passes
+        };
+        step();
+        let [first, second] = step();
+        assert_eq!(lists.report().device, Device::Gpu(0));
+        assert_eq!(lists.builds(), 1);
+        let positions = words * numbers;
+        assert!((numbers..numbers + 4096).contains(&second), "{second}");
+        let more = first - second;
+        assert!((positions..positions + 4096).contains(&more), "{more}");
+    }
 }
 
 #[test]

@@ -44,14 +44,14 @@ impl GpuState {
         self.take_filters(input, job)?;
         let _span = tracing::debug_span!("gpu.search", pairs = Empty).entered();
         let begin = self.mark_begin()?;
-        let mut storage = std::mem::take(&mut self.lists);
+        let mut storage = std::mem::take(self.storage(input, job));
         storage.nearest_first(self.reads.nearest());
         let kind = input.options.lists;
         let pair = self.pair(job).map_err(GpuJobError::from);
         let written =
             pair.and_then(|pair| self.write(input, (pair, kind), strategy, &mut storage, lists));
         storage.nearest_first(false);
-        self.lists = storage;
+        *self.storage(input, job) = storage;
         // An error of the host says nothing of the device's time.
         if !matches!(written, Err(GpuJobError::Gpu(_))) {
             self.book(job, begin, None)?;
@@ -59,18 +59,29 @@ impl GpuState {
         written
     }
 
+    /// Storage of the lists of a job: those that are kept for kernels, where there are some and
+    /// lists are full.
+    fn storage(&mut self, input: &StepInput<'_>, job: Job) -> &mut DeviceLists {
+        let sets = [job.targets, job.sources];
+        let full = input.options.lists == ListKind::Full || job.targets != job.sources;
+        match self.kept.get_mut(&sets) {
+            Some(kept) if full => kept.lists(),
+            _ => &mut self.lists,
+        }
+    }
+
     /// Number of neighbours in the lists of a pair of sets, which are left counted.
     pub(super) fn measure(&mut self, input: &StepInput<'_>, job: Job) -> Result<u64, GpuJobError> {
         let strategy = self.sort(input)?;
         self.take_filters(input, job)?;
-        let mut storage = std::mem::take(&mut self.lists);
+        let mut storage = std::mem::take(self.storage(input, job));
         let kind = input.options.lists;
         storage.nearest_first(self.reads.nearest());
         storage.want(GeometryQuantities::NONE);
         let measured = (self.pair(job))
             .and_then(|pair| (self.backend).measure_lists(pair, kind, strategy, &mut storage));
         storage.nearest_first(false);
-        self.lists = storage;
+        *self.storage(input, job) = storage;
         Ok(measured?)
     }
 

@@ -24,6 +24,7 @@
 //! | `sort`, `times` | cells, and what the strategy `auto` knows of them |
 //! | `share` | the targets of a part |
 //! | `lists`, `values`, `fields` | results, fields and the memory they go through |
+//! | `kept`, `over_lists` | lists that stay on the device, and points that have moved since |
 //! | `query`, `rows`, `buffers` | lists of free positions, lists a range at a time, and their memory |
 //! | `faults` | when a GPU that has failed is tried again |
 //! | `sums`, `systems` | sums over all pairs and pairs of many systems, which have no sets |
@@ -36,7 +37,9 @@
 mod buffers;
 mod faults;
 mod fields;
+mod kept;
 mod lists;
+mod over_lists;
 mod query;
 mod rows;
 mod share;

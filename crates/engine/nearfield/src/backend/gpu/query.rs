@@ -9,16 +9,15 @@
 
 use super::{
     buffers::Queries,
-    state::{GpuJobError, GpuSet, GpuState, far_images, stamped},
+    state::{GpuJobError, GpuState, exclusions, far_images, named_data, stamped},
 };
 use crate::backend::{
-    StepInput, next_stamp,
+    PairRules, StepInput, next_stamp,
     rows::{Query, QueryTo},
     transfer::{StagedUpload, numbers_of, words_of},
 };
 use nearfield_gpu::{
-    self as gpu, DeviceFilter, DevicePointData, DevicePoints, GpuBackend, HostPointData,
-    PairOfPoints,
+    self as gpu, DeviceFilter, DevicePointData, DevicePoints, HostPointData, PairOfPoints,
 };
 use nearfield_pairs::ListKind;
 use tracing::field::Empty;
@@ -59,19 +58,20 @@ impl GpuState {
         if !targets.is_empty() {
             self.backend.finish(targets, lattice, &bounds)?;
         }
-        let (targets, data) = (&*targets, &mut queries.data);
-        let set = self.sets.get_mut(query.sources).ok_or_else(unsorted)?;
-        let radii = take_radii(&self.backend, query, (targets, data), set)?;
+        let radii = self.take_data(query, targets, &mut queries.data)?;
         let sources = self.sets.get(query.sources).ok_or_else(unsorted)?;
+        let filter = query.points.map(|points| points.rules.filter);
         let mut pair = PairOfPoints {
-            lattice,
+            lattice: self.lattice.as_ref().ok_or_else(unsorted)?,
             targets,
             sources: &sources.points,
             same_set: false,
             share: None,
             filter: DeviceFilter {
-                targets: Some(&*data),
+                targets: Some(&queries.data),
                 sources: Some(&sources.data),
+                cutoffs: filter.and_then(|of| of.cutoffs).map(|_| &self.cutoffs),
+                excluded: filter.is_some_and(|of| of.excluded.is_some()),
                 radii,
                 ..DeviceFilter::default()
             },
@@ -90,6 +90,43 @@ impl GpuState {
             QueryTo::Lists(lists) => self.write(input, of, strategy, storage, lists),
             QueryTo::Geometry(pairs) => self.write_geometry(input, of, strategy, storage, pairs),
         }
+    }
+
+    /// Brings what filters read of the positions and of the set that they search to the device, in
+    /// the order of the sorts; says whether the radii of the positions and those of the set count.
+    fn take_data(
+        &mut self,
+        query: Query<'_>,
+        positions: &DevicePoints,
+        data: &mut DevicePointData,
+    ) -> Result<[bool; 2], gpu::Error> {
+        let (of_positions, of_set) = (query.radii.targets(), query.radii.sources());
+        let mut given = [HostPointData::default(); 2];
+        if let Some(points) = query.points {
+            let PairRules {
+                filter,
+                cutoffs,
+                stamps,
+                ..
+            } = points.rules;
+            self.take_table(&filter, cutoffs)?;
+            given[0].types = (filter.cutoffs).map(|_| stamped(next_stamp(), points.types));
+            given[0].exclusions = (points.exclusions)
+                .filter(|_| filter.excluded.is_some())
+                .map(|arrays| stamped(next_stamp(), exclusions(arrays)));
+            given[1] = named_data(&filter, 1, stamps[1]);
+        }
+        given[0].radii = of_positions.map(|radii| stamped(next_stamp(), *radii));
+        given[1].radii = of_set.map(|radii| stamped(query.radii_stamp, *radii));
+        let set = (self.sets.get_mut(query.sources)).ok_or(gpu::ErrorKind::Unsorted)?;
+        let sides = [(data, positions), (&mut set.data, &set.points)];
+        for ((data, points), given) in sides.into_iter().zip(given) {
+            self.backend.take_point_data(data, given, points.len())?;
+            if !points.is_empty() {
+                self.backend.arrange(data, points)?;
+            }
+        }
+        Ok([of_positions, of_set].map(|radii| radii.is_some()))
     }
 
     /// Copies positions to the device.
@@ -114,32 +151,4 @@ impl GpuState {
         queries.copy = Some(copy);
         Ok(())
     }
-}
-
-/// Brings the radii that count to the device, in the order of the sorts; says whether those of the
-/// positions and those of the set do.
-fn take_radii(
-    backend: &GpuBackend,
-    query: Query<'_>,
-    (positions, data): (&DevicePoints, &mut DevicePointData),
-    sources: &mut GpuSet,
-) -> Result<[bool; 2], gpu::Error> {
-    let take = |data: &mut DevicePointData, points: &DevicePoints, radii: &[f32], stamp: u64| {
-        let given = HostPointData {
-            radii: Some(stamped(stamp, radii)),
-            ..HostPointData::default()
-        };
-        backend.take_point_data(data, given, points.len())?;
-        if points.is_empty() {
-            return Ok(());
-        }
-        backend.arrange(data, points)
-    };
-    if let Some(radii) = query.radii.targets() {
-        take(data, positions, radii, next_stamp())?;
-    }
-    if let Some(radii) = query.radii.sources() {
-        take(&mut sources.data, &sources.points, radii, query.radii_stamp)?;
-    }
-    Ok([query.radii.targets(), query.radii.sources()].map(|radii| radii.is_some()))
 }

@@ -17,7 +17,8 @@ use super::{
     super::{
         DeviceError, Fault, HostMemory, Job, StepInput,
         accelerator::{
-            Accelerator, DevicePart, JointRoom, KernelWork, OnPlaced, OnResults, ValueWork,
+            Accelerator, DevicePart, JointRoom, KernelWork, OnPlaced, OnResults, PairsOfNow,
+            ValueWork,
         },
         gpu_report::GpuReport,
         rows::{MeasuredRows, OnRows, Query, QueryTo, RowRange, RowsOf},
@@ -29,6 +30,7 @@ use super::{
     buffers::{Queries, RowBuffers},
     faults::FaultRecord,
     fields::StagedFields,
+    kept::{KeptLists, MovedSet, SetsOfNow},
     sort::cells,
     state::{FilterUse, GpuJobError, GpuSet, GpuState, Order, Shares},
     times::Times,
@@ -105,6 +107,8 @@ impl GpuSide {
                 times: Times::default(),
                 lattice: None,
                 lists: DeviceLists::default(),
+                kept: HashMap::new(),
+                now: SetsOfNow::default(),
                 queries: Queries::default(),
                 rows: RowBuffers::default(),
                 scratch: PairScratch::default(),
@@ -140,13 +144,15 @@ impl GpuSide {
         let sets = state
             .sets
             .iter()
-            .map(|set| set.points.bytes() + set.data.bytes());
+            .map(|set| set.points.bytes() + set.data.bytes() + set.moved.bytes());
         GpuReport {
             name: self.name.clone(),
             strategy: (state.times.configuration()).map_or(self.strategy, |one| one.strategy),
             subdivision: state.lattice.as_ref().map_or(1, DeviceLattice::subdivision),
             bytes: sets.sum::<usize>()
                 + state.lists.bytes()
+                + state.now.bytes()
+                + state.kept.values().map(KeptLists::bytes).sum::<usize>()
                 + state.queries.bytes()
                 + state.scratch.bytes()
                 + state.nearest.bytes()
@@ -317,10 +323,12 @@ impl Accelerator for GpuSide {
                 let points = state.backend.points_in(self.precision);
                 let order = Order::AsGiven;
                 let data = DevicePointData::default();
+                let moved = MovedSet::default();
                 state.sets.push(GpuSet {
                     points,
                     order,
                     data,
+                    moved,
                 });
             }
             let GpuState { backend, sets, .. } = state;
@@ -391,6 +399,16 @@ impl Accelerator for GpuSide {
         geometry: &mut PairGeometry,
     ) -> Result<(), DeviceError> {
         self.attempt(|state| state.geometry(input, job, geometry))
+    }
+
+    fn geometry_of_now(
+        &self,
+        input: &StepInput<'_>,
+        job: Job,
+        now: PairsOfNow<'_>,
+        geometry: &mut PairGeometry,
+    ) -> Result<(), DeviceError> {
+        self.attempt(|state| state.geometry_of_now(input, job, now, geometry))
     }
 
     fn measure(&self, input: &StepInput<'_>, job: Job) -> Result<u64, DeviceError> {

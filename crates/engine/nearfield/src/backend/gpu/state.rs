@@ -10,13 +10,14 @@ use super::{
     buffers::{Queries, RowBuffers},
     faults::{FaultRecord, GPU_FAILED},
     fields::StagedFields,
+    kept::{KeptLists, MovedSet, SetsOfNow},
     times::Times,
 };
 use crate::{
     Error,
-    backend::{Fault, Job, PairRules, StepInput},
+    backend::{DataStamps, Fault, Job, PairRules, StepInput},
 };
-use nearfield_cpu::{ExclusionArrays, TypeCutoffs};
+use nearfield_cpu::{ExclusionArrays, PairFilter, TypeCutoffs};
 use nearfield_gpu::{
     self as gpu, DeviceCutoffs, DeviceFilter, DeviceLattice, DeviceLists, DeviceNearest,
     DeviceParts, DevicePointData, DevicePoints, DeviceShare, Event, GpuBackend, HostBuffer,
@@ -45,6 +46,10 @@ pub(super) struct GpuState {
     pub(super) times: Times,
     pub(super) lattice: Option<DeviceLattice>,
     pub(super) lists: DeviceLists,
+    /// Lists that kernels run over, by the slots of targets and sources.
+    pub(super) kept: HashMap<[usize; 2], KeptLists>,
+    /// Sets at other positions than theirs.
+    pub(super) now: SetsOfNow,
     /// Free positions.
     pub(super) queries: Queries,
     /// Where ranges of pairs arrive.
@@ -98,6 +103,8 @@ pub(super) struct GpuSet {
     pub(super) order: Order,
     /// What filters read of the points.
     pub(super) data: DevicePointData,
+    /// Where the points are, if they have moved since their lists were found.
+    pub(super) moved: MovedSet,
 }
 
 /// How far a set has come since its positions were placed, or since the lattice changed.
@@ -159,10 +166,13 @@ impl GpuState {
         for set in &mut self.sets {
             set.order = Order::AsGiven;
             set.data = DevicePointData::default();
+            set.moved = MovedSet::default();
         }
         self.cutoffs = DeviceCutoffs::default();
         self.nearest = DeviceNearest::default();
         self.lists = DeviceLists::default();
+        self.kept.clear();
+        self.now = SetsOfNow::default();
         self.queries = Queries::default();
         self.rows = RowBuffers::default();
         self.scratch = PairScratch::default();
@@ -216,12 +226,8 @@ impl GpuState {
             radii: [radii.targets().is_some(), radii.sources().is_some()],
             nearest: false,
         };
+        self.take_table(&filter, cutoffs)?;
         let backend = &self.backend;
-        if let Some(TypeCutoffs { table, .. }) = filter.cutoffs {
-            let squares = stamped(cutoffs, table.squares());
-            let (types, precision) = (table.types(), table.precision());
-            backend.take_cutoffs(&mut self.cutoffs, squares, types, precision)?;
-        }
         let sides = [
             (job.targets, radii.targets(), 0),
             (job.sources, radii.sources(), 1),
@@ -229,19 +235,10 @@ impl GpuState {
         for (slot, radii, side) in sides {
             let stamps = stamps[side];
             let given = HostPointData {
-                types: (filter.cutoffs).map(|of| stamped(stamps.types, of.types[side].of_points())),
-                exclusions: (filter.excluded).map(|excluded| {
-                    let arrays = match excluded.arrays() {
-                        ExclusionArrays::Lists { offsets, indices } => {
-                            HostExclusions::Lists { offsets, indices }
-                        }
-                        ExclusionArrays::Molecules(of) => HostExclusions::Molecules(of),
-                    };
-                    stamped(stamps.exclusions, arrays)
-                }),
                 chosen: (filter.chosen.filter(|_| side == 0))
                     .map(|chosen| stamped(stamps.chosen, chosen.mask())),
                 radii: radii.map(|radii| stamped(stamps.radii, *radii)),
+                ..named_data(&filter, side, stamps)
             };
             let set = self.sets.get_mut(slot).ok_or(gpu::ErrorKind::Unsorted);
             let GpuSet { points, data, .. } = set.map_err(gpu::Error::from)?;
@@ -257,6 +254,44 @@ impl GpuState {
         found.map_err(far_images)?;
         self.reads.nearest = true;
         Ok(())
+    }
+}
+
+impl GpuState {
+    /// Brings the cut-offs of a filter to the device, if there are any.
+    pub(super) fn take_table(
+        &mut self,
+        filter: &PairFilter<'_>,
+        stamp: u64,
+    ) -> Result<(), gpu::Error> {
+        let Some(TypeCutoffs { table, .. }) = filter.cutoffs else {
+            return Ok(());
+        };
+        let (types, precision) = (table.types(), table.precision());
+        let squares = stamped(stamp, table.squares());
+        (self.backend).take_cutoffs(&mut self.cutoffs, squares, types, precision)
+    }
+}
+
+/// Types and exclusions of the points of a side, where filters read them.
+pub(super) fn named_data<'a>(
+    filter: &PairFilter<'a>,
+    side: usize,
+    stamps: DataStamps,
+) -> HostPointData<'a> {
+    HostPointData {
+        types: (filter.cutoffs).map(|of| stamped(stamps.types, of.types[side].of_points())),
+        exclusions: (filter.excluded)
+            .map(|excluded| stamped(stamps.exclusions, exclusions(excluded.arrays()))),
+        ..HostPointData::default()
+    }
+}
+
+/// Exclusions as the device takes them.
+pub(super) fn exclusions(arrays: ExclusionArrays<'_>) -> HostExclusions<'_> {
+    match arrays {
+        ExclusionArrays::Lists { offsets, indices } => HostExclusions::Lists { offsets, indices },
+        ExclusionArrays::Molecules(of_points) => HostExclusions::Molecules(of_points),
     }
 }
 

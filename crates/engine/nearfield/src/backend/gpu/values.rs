@@ -18,14 +18,15 @@ use super::{
 };
 use crate::backend::{
     Job, StepInput,
-    accelerator::{DevicePart, KernelWork, OnResults, ValueWork},
+    accelerator::{DevicePart, KernelWork, OnResults, PairsFrom, ValueWork},
     split::{GpuDone, Piece},
     transfer::{DeviceLost, ResultStream, numbers_of_piece},
 };
 use bytemuck::NoUninit;
 use nearfield_balance::Strategy;
 use nearfield_gpu::{
-    self as gpu, Arrivals, Destination, GpuBackend, HostBuffer, PairCall, PairOfPoints, PairScratch,
+    self as gpu, Arrivals, Destination, GpuBackend, HostBuffer, ListedPairs, PairCall,
+    PairOfPoints, PairScratch,
 };
 use nearfield_pairs::ListKind;
 
@@ -48,7 +49,18 @@ impl GpuState {
         }
         self.finish_sort(input)?;
         self.take_filters(input, job)?;
-        let (begin, mut end) = (self.mark_begin()?, None);
+        let pairs = work.kernel.map_or(PairsFrom::Search, |kernel| kernel.pairs);
+        let mut kept = match pairs {
+            PairsFrom::Search => None,
+            _ => Some(self.keep_lists(input, job, strategy, pairs)?),
+        };
+        // Times of kernels over lists say nothing of a search.
+        let begin = if kept.is_none() {
+            self.mark_begin()?
+        } else {
+            None
+        };
+        let mut end = None;
         let mut staged = std::mem::take(&mut self.staged);
         let mut scratch = std::mem::take(&mut self.scratch);
         let name = (job, program_of(work).map(|(program, _)| program));
@@ -61,9 +73,13 @@ impl GpuState {
         let span = span.entered();
         let backend = &self.backend;
         let computed = self.pair(job).and_then(|of| {
+            let over = kept
+                .as_mut()
+                .map(|kept| kept.of(of, self.since(job, pairs)));
             let on = PairWalk {
                 backend,
                 of,
+                over,
                 strategy,
                 scratch: &mut scratch,
             };
@@ -76,6 +92,9 @@ impl GpuState {
             })
         });
         (self.scratch, self.staged, self.results) = (scratch, staged, Some(results));
+        if let Some(kept) = kept {
+            self.kept.insert([job.targets, job.sources], kept);
+        }
         computed?;
         Ok(self.book(name, begin, end)?)
     }
@@ -113,6 +132,7 @@ impl GpuState {
             let on = PairWalk {
                 backend: &self.backend,
                 of,
+                over: None,
                 strategy,
                 scratch: &mut scratch,
             };
@@ -146,6 +166,8 @@ fn program_of<'w>(work: &ValueWork<'w>) -> Option<&'w Program> {
 struct PairWalk<'a> {
     backend: &'a GpuBackend,
     of: PairOfPoints<'a>,
+    /// Lists to go over; None for a search.
+    over: Option<ListedPairs<'a>>,
     strategy: Strategy,
     scratch: &'a mut PairScratch,
 }
@@ -163,14 +185,20 @@ impl PairWalk<'_> {
         let Self {
             backend,
             of,
+            over,
             strategy,
             scratch,
         } = self;
         match program_of(work) {
             Some((program, uniforms)) => {
                 let to = Destination::in_pieces(results, piece, |arrivals| receive(arrivals));
-                let call = PairCall { program, uniforms };
-                backend.evaluate_staged(of, call, staged.fields(), strategy, to, scratch)
+                let (call, fields) = (PairCall { program, uniforms }, staged.fields());
+                match over {
+                    Some(over) => {
+                        backend.evaluate_staged_over_lists(over, call, fields, to, scratch)
+                    }
+                    None => backend.evaluate_staged(of, call, fields, strategy, to, scratch),
+                }
             }
             None => {
                 let counts = bytemuck::cast_slice_mut::<f32, u32>(results);

@@ -2,8 +2,17 @@
 
 use super::{AnyStoredPairs, VerletLists};
 use crate::{
-    Error, PointSetId,
-    backend::limit::{GEOMETRY, within},
+    Device, Error, ErrorKind, ListOrder, PointSetId,
+    backend::{
+        AttachedDevice, Fault, Job, JobKind,
+        accelerator::PairsOfNow,
+        limit::{GEOMETRY, within},
+        support::Feature,
+    },
+    engine::{
+        jobs::{Assigned, job},
+        placing::Words,
+    },
     lists::PairGeometry,
 };
 
@@ -28,7 +37,9 @@ impl VerletLists {
     /// # Ok::<(), nearfield::Error>(())
     /// ```
     ///
-    /// Costs two passes over the stored lists on the workers of the engine.
+    /// Costs two passes over the stored lists on the workers of the engine. In an engine that was
+    /// asked for a GPU alone, the GPU searches anew at the positions of now, within the radius:
+    /// that takes it no longer than to go through the lists.
     ///
     /// # Errors
     /// As [`candidates`](Self::candidates), [`ErrorKind::MemoryLimit`](crate::ErrorKind) where the
@@ -40,19 +51,63 @@ impl VerletLists {
         sources: PointSetId,
         geometry: &mut PairGeometry,
     ) -> Result<(), Error> {
-        let pairs = self.stored(targets, sources)?;
-        if let Some(limit) = self.engine.settings.memory_limit {
-            let lists = self.candidates(targets, sources)?;
+        let (engine, sets) = (&self.engine, [targets, sources]);
+        let lists = self.candidates(targets, sources)?;
+        if let Some(limit) = engine.settings.memory_limit {
             let fresh = PairGeometry::default();
-            let most = fresh.bytes_after(lists.len(), lists.pairs(), self.engine.precision());
+            let most = fresh.bytes_after(lists.len(), lists.pairs(), engine.precision());
             within(limit, GEOMETRY, most)?;
         }
-        match &pairs {
-            AnyStoredPairs::Single(pairs) => self.engine.backend.stored_geometry(pairs, geometry),
-            AnyStoredPairs::Double(pairs) => {
-                self.engine.backend.stored_geometry_f64(pairs, geometry)
+        engine.in_place()?;
+        let job = job(JobKind::Geometry, targets, sources);
+        let reason = match engine.assign_pair(&Feature::Skin, sets.map(PointSetId::slot))? {
+            Assigned::Cpu(reason) => reason,
+            Assigned::Device(device) => {
+                match self.geometry_on_device(device, sets, job, geometry)? {
+                    Ok(()) => {
+                        engine.ran(job, None);
+                        return Ok(());
+                    }
+                    Err(fault) => fault.to_string().into(),
+                }
             }
+        };
+        match &self.stored(targets, sources)? {
+            AnyStoredPairs::Single(pairs) => engine.backend.stored_geometry(pairs, geometry),
+            AnyStoredPairs::Double(pairs) => engine.backend.stored_geometry_f64(pairs, geometry),
         }?;
+        engine.was_done(job, Device::Cpu, reason);
         Ok(())
+    }
+
+    /// The same by a device that works alone; the fault after which the CPU backend has to.
+    fn geometry_on_device(
+        &self,
+        device: AttachedDevice<'_>,
+        sets: [PointSetId; 2],
+        job: Job,
+        geometry: &mut PairGeometry,
+    ) -> Result<Result<(), Fault>, Error> {
+        let engine = &self.engine;
+        let words = |set: PointSetId| {
+            let words = Words::of(self.sets.now(set.slot()), engine.precision());
+            words.map_err(|source| Error::from(ErrorKind::Positions { set, source }))
+        };
+        let (targets, sources) = (words(sets[0])?, words(sets[1])?);
+        let bounds = sets.map(|set| self.sets.path(set.slot()).bounds());
+        let now = PairsOfNow {
+            radius: self.radius,
+            sets: [(targets.field(), bounds[0]), (sources.field(), bounds[1])],
+        };
+        let input = engine.input();
+        let found = device.alone(&input, |device| {
+            device.geometry_of_now(&input, job, now, geometry)
+        })?;
+        if found.is_ok() && engine.settings.order == ListOrder::Ascending {
+            let targets = geometry.lists().len();
+            tracing::debug_span!("cpu.sort_geometry")
+                .in_scope(|| engine.backend.install_for(targets, || geometry.sort()))?;
+        }
+        Ok(found)
     }
 }

@@ -94,8 +94,11 @@ impl VerletLists {
     /// of the coordinates. A wide skin means fewer rebuilds and longer lists; the best width
     /// depends on how far points move in a step.
     ///
-    /// With a skin of 0 lists are kept only while no coordinate changes. In a named GPU engine
-    /// lists with a skin are refused with [`ErrorKind::Unsupported`].
+    /// With a skin of 0 lists are kept only while no coordinate changes.
+    ///
+    /// In an engine that was asked for a GPU alone, it builds the lists, and kernels run over lists
+    /// that it keeps, with the positions of now, which are sent once a step. When lists are built
+    /// anew is decided on the CPU, by the same rule on every device.
     ///
     /// # Errors
     /// [`ErrorKind::Skin`] when the skin is negative or not finite, [`ErrorKind::SkinWithRadii`]
@@ -421,6 +424,18 @@ impl VerletLists {
             Sets::Single(sets) => AnyStoredPairs::Single(self.pairs(sets, targets, sources)?),
             Sets::Double(sets) => AnyStoredPairs::Double(self.pairs(sets, targets, sources)?),
         })
+    }
+
+    /// Where the points of a set are now and what tells these positions from others; None if no
+    /// coordinate has changed since the lists were built.
+    pub(crate) fn moved(&self, set: PointSetId) -> Option<(Positions<'_>, u64)> {
+        let path = self.sets.path(set.slot());
+        (path.is_changed()).then(|| (self.sets.now(set.slot()), path.stamp()))
+    }
+
+    /// The radius within which pairs are found.
+    pub(crate) fn true_radius(&self) -> Radius {
+        self.radius
     }
 
     /// Refused as [`candidates`](Self::candidates) is, so no caller can read lists that miss a

@@ -12,7 +12,7 @@
 //! differences as `f64` rounds them. That rounding is nothing for `f32` coordinates; for `f64` ones
 //! the margin of the module above covers it.
 
-use crate::{Error, Positions};
+use crate::{Error, Positions, backend::next_stamp};
 use nearfield_cpu::Coordinate;
 use nearfield_grid::{Bounds, Domain, memory::make_room, parallel::PoolLoops};
 use rayon::prelude::*;
@@ -41,6 +41,8 @@ pub(super) struct Path {
     moved: f64,
     /// Whether any coordinate differs.
     changed: bool,
+    /// Tells the positions of now from others; 0 for none.
+    stamp: u64,
 }
 
 impl<T> Default for TrackedSet<T> {
@@ -60,6 +62,7 @@ impl Default for Path {
             built_bounds: Bounds::EMPTY,
             moved: 0.0,
             changed: false,
+            stamp: 0,
         }
     }
 }
@@ -98,6 +101,7 @@ impl<T: Coordinate> TrackedSet<T> {
         };
         self.path.changed = farthest.changed || !same_number;
         self.path.now_bounds = bounds;
+        self.path.stamp = next_stamp();
         Ok(())
     }
 
@@ -138,6 +142,16 @@ impl Path {
     /// Whether any coordinate is not the one that lists were built from.
     pub(super) fn is_changed(&self) -> bool {
         self.changed
+    }
+
+    /// Tells the positions of now from others.
+    pub(super) fn stamp(&self) -> u64 {
+        self.stamp
+    }
+
+    /// Bounds of the positions of now.
+    pub(super) fn bounds(&self) -> Bounds {
+        self.now_bounds
     }
 
     /// Bounds of the points then and now.

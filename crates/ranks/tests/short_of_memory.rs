@@ -254,6 +254,12 @@ fn sum(cast: &mut Cast) -> Result<(), Error> {
     Ok(())
 }
 
+/// Excludes the images of every point, of which there are none.
+fn exclude_itself(cast: &mut Cast) -> Result<(), Error> {
+    let pairs: Vec<[u64; 2]> = cast.ids.iter().map(|id| [*id; 2]).collect();
+    cast.engine.exclude_pairs(cast.set, &pairs)
+}
+
 const BEFORE: (usize, f32) = (0, RADIUS);
 const MOVED: (usize, f32) = (1, RADIUS);
 const FAR: (usize, f32) = (100, RADIUS);
@@ -309,6 +315,33 @@ fn searches_and_sums() {
                 cast.engine.find_neighbors()
             },
             call: |cast| cast.engine.lists_by_id(cast.set, cast.set).map(drop),
+            failed: &[BEFORE],
+            done: BEFORE,
+        },
+        Call {
+            name: "pair_geometry",
+            settings: plain,
+            prepare: dealt_out,
+            call: |cast| cast.engine.pair_geometry(cast.set, cast.set).map(drop),
+            failed: &[BEFORE],
+            done: BEFORE,
+        },
+        Call {
+            name: "exclude_pairs",
+            settings: plain,
+            prepare: own,
+            call: exclude_itself,
+            failed: &[BEFORE],
+            done: BEFORE,
+        },
+        Call {
+            name: "find_neighbors, with exclusions",
+            settings: plain,
+            prepare: |cast| {
+                own(cast)?;
+                exclude_itself(cast)
+            },
+            call: |cast| cast.engine.find_neighbors(),
             failed: &[BEFORE],
             done: BEFORE,
         },
@@ -398,6 +431,20 @@ fn points_that_move() {
             settings: plain,
             prepare: |cast| {
                 own(cast)?;
+                cast.take(1)
+            },
+            call: migrate,
+            failed: &[BEFORE, MOVED],
+            done: MOVED,
+        },
+        Call {
+            name: "migrate, with exclusions and targets",
+            settings: plain,
+            prepare: |cast| {
+                dealt_out(cast)?;
+                exclude_itself(cast)?;
+                let all = vec![true; cast.ids.len()];
+                cast.engine.set_target_mask(cast.set, &all)?;
                 cast.take(1)
             },
             call: migrate,

@@ -68,8 +68,8 @@
 //!
 //! # Limits
 //!
-//! Coordinates are `f32`, all points have one radius, lists are full, and sums depend on the number
-//! of ranks: settings that ask for anything else are refused. Messages pass through host memory
+//! Coordinates are `f32`, all points have one radius and no filters, lists are full, and sums depend
+//! on the number of ranks: settings that ask for anything else are refused. Messages pass through host memory
 //! between threads if a GPU cannot read the memory of another one, and between processes unless
 //! messages from GPU memory were asked for.
 //!

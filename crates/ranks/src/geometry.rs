@@ -1,9 +1,9 @@
 //! Lists with displacements, distances and images of their pairs.
 //!
-//! The engine of a rank writes the geometry of pairs of the lists that it has: of owned points among
-//! owned points, and of the border. Coordinates travel as they were given, so a pair has the same
-//! bits on whichever rank it is found. Pairs of a point are then in the order of their ids, those of
-//! one source in the order of their images; or the nearest first if only these count.
+//! The engine of a rank writes the geometry of pairs of the lists that it has: of owned points
+//! among owned points, and of the border. Coordinates travel as they were given, so a pair has the
+//! same bits on whichever rank it is found. Pairs of a point are then in the order of their ids,
+//! those of one source in the order of their images; or the nearest first if only these count.
 
 use crate::{
     Error, RankedEngine, RankedSet, Scalar,

@@ -86,8 +86,8 @@ impl<T: Scalar> Points<T> {
         Ok(())
     }
 
-    /// Overwrites positions and columns by those of the same points in another order: point k has the
-    /// place `places[k]`.
+    /// Overwrites positions and columns by those of the same points in another order: point k has
+    /// the place `places[k]`.
     pub(crate) fn put_at(&mut self, places: &[u32], points: &Self) -> Result<(), Shortage> {
         for (place, position) in places.iter().zip(&points.positions) {
             self.positions[*place as usize] = *position;

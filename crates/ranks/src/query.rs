@@ -35,8 +35,8 @@ impl<T: Scalar> RankedEngine<T> {
     }
 
     /// As [`query`](Self::query), with a search radius for every position. They are given where the
-    /// radius of the target counts, which are the rules
-    /// [`Gather`](nearfield::RadiusRule::Gather) and [`Symmetric`](nearfield::RadiusRule::Symmetric).
+    /// radius of the target counts, by the rules [`Gather`](nearfield::RadiusRule::Gather) and
+    /// [`Symmetric`](nearfield::RadiusRule::Symmetric).
     ///
     /// # Errors
     /// As [`query`](Self::query), and naming rank and position of a radius that is not positive or

@@ -648,8 +648,8 @@ mod solver {
     }
 }
 
-/// Host data of ranks whose engines are on the GPU alone, with filters, by the bits of one engine on
-/// the CPU.
+/// Host data of ranks whose engines are on the GPU alone, with filters, by the bits of one engine
+/// on the CPU.
 fn filtered_pairs<T: Precise>(seed: u64) {
     let (mut random, mut pairs) = (Random::new(seed), 0);
     for (number, case) in T::cases(Level::Quick).cases().enumerate() {

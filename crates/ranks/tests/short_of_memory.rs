@@ -59,6 +59,8 @@ struct Cast {
     /// The positions of this rank's points by step, made where memory is plenty.
     positions: Vec<[f32; 3]>,
     ids: Vec<u64>,
+    /// Every id with itself.
+    pairs: Vec<[u64; 2]>,
     masses: (Vec<f32>, Vec<[f32; 3]>, Vec<f32>),
     migration: Option<Migration>,
     /// The ids before it.
@@ -84,6 +86,7 @@ impl Cast {
             rank,
             positions,
             ids,
+            pairs: Vec::new(),
             masses: Default::default(),
             migration: None,
             before: Vec::new(),
@@ -104,6 +107,7 @@ impl Cast {
             at(&masses, &places),
         );
         self.ids = ids.to_vec();
+        self.pairs = ids.iter().map(|id| [*id; 2]).collect();
         Ok(())
     }
 
@@ -256,8 +260,7 @@ fn sum(cast: &mut Cast) -> Result<(), Error> {
 
 /// Excludes the images of every point, of which there are none.
 fn exclude_itself(cast: &mut Cast) -> Result<(), Error> {
-    let pairs: Vec<[u64; 2]> = cast.ids.iter().map(|id| [*id; 2]).collect();
-    cast.engine.exclude_pairs(cast.set, &pairs)
+    cast.engine.exclude_pairs(cast.set, &cast.pairs)
 }
 
 const BEFORE: (usize, f32) = (0, RADIUS);

@@ -1313,8 +1313,8 @@ nf_status nf_device_engine_error(const nf_device_engine *engine,
 nf_status nf_device_engine_stream(const nf_device_engine *engine, void **stream);
 
 /*
- Adds a point set: CUdeviceptr to three numbers a point, which are copied: floats, or doubles in an
- engine in f64. Waits for the device.
+ Adds a point set: CUdeviceptr to three numbers a point, which are copied: floats, or doubles in
+ an engine in f64. Waits for the device.
 
  # Safety
  `positions` points to 3 * points such numbers on the engine's GPU, `set` to a number.
@@ -1552,9 +1552,9 @@ nf_status nf_device_engine_set_molecules(nf_device_engine *engine,
                                          size_t points);
 
 /*
- The same from an array of the device, which is copied without waiting. Negative numbers and those
- of more than 32 bits are found by nf_device_engine_finish(); jobs of the set are then refused
- until it has exclusions again, or these are cleared.
+ The same from an array of the device, which is copied without waiting. Negative numbers and
+ those of more than 32 bits are found by nf_device_engine_finish(); jobs of the set are then
+ refused until it has exclusions again, or these are cleared.
 
  # Safety
  `molecules` are on the engine's GPU.
@@ -1910,9 +1910,9 @@ nf_status nf_device_verlet_refresh(nf_device_verlet *lists, uint32_t *rebuilt);
 
 /*
  Whether kernels that were started since the last updates have computed anything. `valid` gets 1
- if so, and 0 when a pair could be missing from the lists: the kernels did nothing, the lists were
- built anew, and the kernels are to be started again. Waits for the displacements of the last
- updates, and for no kernel behind them unless lists are built.
+ if so, and 0 when a pair could be missing from the lists: the kernels did nothing, the lists
+ were built anew, and the kernels are to be started again. Waits for the displacements of the
+ last updates, and for no kernel behind them unless lists are built.
 
  # Safety
  `valid` points to a number.
@@ -2369,12 +2369,12 @@ nf_status nf_pairs_free(nf_pairs *pairs);
 nf_status nf_pairs_arrays(const nf_pairs *pairs, nf_pair_arrays *arrays);
 
 /*
- Copies the neighbours of the last search, which was asked for NF_QUANTITY_SOURCES, into rows of a
- fixed length: those of point i are the first numbers of `indices` from i * max_neighbors on, and
- `fill` stands in the other places. `counts` gets how many of a row are neighbours. A point that
- has more than `max_neighbors` keeps the first, in the order of the search; `largest` gets how
- many neighbours a point has at most, so look whether it is larger than the rows are long. Entry k
- of row i belongs to pair `offsets[i]` + k of nf_pairs_arrays().
+ Copies the neighbours of the last search, which was asked for NF_QUANTITY_SOURCES, into rows of
+ a fixed length: those of point i are the first numbers of `indices` from i * max_neighbors on,
+ and `fill` stands in the other places. `counts` gets how many of a row are neighbours. A point
+ that has more than `max_neighbors` keeps the first, in the order of the search; `largest` gets
+ how many neighbours a point has at most, so look whether it is larger than the rows are long.
+ Entry k of row i belongs to pair `offsets[i]` + k of nf_pairs_arrays().
 
  # Safety
  `indices` points to `indices_len` numbers, which must be points * max_neighbors, `counts` to

@@ -154,8 +154,8 @@ inline void check_cutoffs(std::uint32_t types, const std::vector<double> &matrix
     }
 }
 
-/* Makes the box of options an orthogonal one of these lengths, 0 where an axis is open; throws where
- * a length is negative or not finite. */
+/* Makes the box of options an orthogonal one of these lengths, 0 where an axis is open; throws
+ * where a length is negative or not finite. */
 template <class Options> void set_periodic(Options &raw, double x, double y, double z) {
     const double lengths[3] = {x, y, z};
     for (int axis = 0; axis < 3; ++axis) {

@@ -158,12 +158,12 @@ fn view<T>(pairs: &SystemPairs<T, u32>, precision: u32) -> NfPairArrays {
     }
 }
 
-/// Copies the neighbours of the last search, which was asked for NF_QUANTITY_SOURCES, into rows of a
-/// fixed length: those of point i are the first numbers of `indices` from i * max_neighbors on, and
-/// `fill` stands in the other places. `counts` gets how many of a row are neighbours. A point that
-/// has more than `max_neighbors` keeps the first, in the order of the search; `largest` gets how
-/// many neighbours a point has at most, so look whether it is larger than the rows are long. Entry k
-/// of row i belongs to pair `offsets[i]` + k of nf_pairs_arrays().
+/// Copies the neighbours of the last search, which was asked for NF_QUANTITY_SOURCES, into rows of
+/// a fixed length: those of point i are the first numbers of `indices` from i * max_neighbors on,
+/// and `fill` stands in the other places. `counts` gets how many of a row are neighbours. A point
+/// that has more than `max_neighbors` keeps the first, in the order of the search; `largest` gets
+/// how many neighbours a point has at most, so look whether it is larger than the rows are long.
+/// Entry k of row i belongs to pair `offsets[i]` + k of nf_pairs_arrays().
 ///
 /// # Safety
 /// `indices` points to `indices_len` numbers, which must be points * max_neighbors, `counts` to

@@ -93,8 +93,8 @@ pub unsafe extern "C" fn nf_device_engine_stream(
     })
 }
 
-/// Adds a point set: CUdeviceptr to three numbers a point, which are copied: floats, or doubles in an
-/// engine in f64. Waits for the device.
+/// Adds a point set: CUdeviceptr to three numbers a point, which are copied: floats, or doubles in
+/// an engine in f64. Waits for the device.
 ///
 /// # Safety
 /// `positions` points to 3 * points such numbers on the engine's GPU, `set` to a number.

@@ -163,9 +163,9 @@ pub unsafe extern "C" fn nf_device_engine_set_molecules(
     })
 }
 
-/// The same from an array of the device, which is copied without waiting. Negative numbers and those
-/// of more than 32 bits are found by nf_device_engine_finish(); jobs of the set are then refused
-/// until it has exclusions again, or these are cleared.
+/// The same from an array of the device, which is copied without waiting. Negative numbers and
+/// those of more than 32 bits are found by nf_device_engine_finish(); jobs of the set are then
+/// refused until it has exclusions again, or these are cleared.
 ///
 /// # Safety
 /// `molecules` are on the engine's GPU.

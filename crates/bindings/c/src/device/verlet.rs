@@ -350,9 +350,9 @@ pub unsafe extern "C" fn nf_device_verlet_refresh(
 }
 
 /// Whether kernels that were started since the last updates have computed anything. `valid` gets 1
-/// if so, and 0 when a pair could be missing from the lists: the kernels did nothing, the lists were
-/// built anew, and the kernels are to be started again. Waits for the displacements of the last
-/// updates, and for no kernel behind them unless lists are built.
+/// if so, and 0 when a pair could be missing from the lists: the kernels did nothing, the lists
+/// were built anew, and the kernels are to be started again. Waits for the displacements of the
+/// last updates, and for no kernel behind them unless lists are built.
 ///
 /// # Safety
 /// `valid` points to a number.

@@ -52,7 +52,10 @@ fn new_search() -> *mut NfSystems {
     let mut search = ptr::null_mut();
     let options = systems_options();
     // SAFETY: the options are initialised, and a place for a handle.
-    assert_eq!(unsafe { nf_systems_new(&options, &mut search) }, NfStatus::Ok);
+    assert_eq!(
+        unsafe { nf_systems_new(&options, &mut search) },
+        NfStatus::Ok
+    );
     search
 }
 
@@ -298,11 +301,17 @@ fn a_search_of_systems_with_a_skin_keeps_lists_and_finds_the_pairs_of_a_fresh_on
                     read(found.distances.cast::<u32>(), words * found.pairs),
                 )
             });
-            assert!(found[0] == found[1] && found[0].0.len() > 1_000, "step {step}");
+            assert!(
+                found[0] == found[1] && found[0].0.len() > 1_000,
+                "step {step}"
+            );
         }
     }
     // SAFETY: a place for the number.
-    assert_eq!(unsafe { nf_systems_builds(kept, &mut builds) }, NfStatus::Ok);
+    assert_eq!(
+        unsafe { nf_systems_builds(kept, &mut builds) },
+        NfStatus::Ok
+    );
     assert!((2..12).contains(&builds), "{builds} in two precisions");
     for search in [fresh, kept] {
         assert_eq!(nf_systems_free(search), NfStatus::Ok);
@@ -314,7 +323,12 @@ fn a_search_of_systems_with_a_skin_keeps_lists_and_finds_the_pairs_of_a_fresh_on
 
 #[test]
 fn rows_of_a_fixed_length_have_the_first_neighbours_and_say_how_many_there_are() {
-    let at = [[0.0f32, 0.0, 0.0], [1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [9.0, 0.0, 0.0]];
+    let at = [
+        [0.0f32, 0.0, 0.0],
+        [1.0, 0.0, 0.0],
+        [2.0, 0.0, 0.0],
+        [9.0, 0.0, 0.0],
+    ];
     let mut options = options(2.0);
     options.order = NfListOrder::Ascending as u32;
     let (engine, pairs, mut set) = (engine(&options), place(), 9);

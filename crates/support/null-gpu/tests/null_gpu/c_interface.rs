@@ -551,3 +551,34 @@ fn systems() {
         refused(status, BadHandle, "search of systems on a GPU");
     }
 }
+
+#[test]
+fn a_set_without_points_has_lists_on_a_gpu_once_they_are_found() {
+    on_null_gpu("c_interface::no_points");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn no_points() {
+    let engine = with_points(&options(), 0);
+    let (mut lists, mut pairs) = (NO_LISTS, NO_PAIRS);
+    let images = NfQuantity::Images as u32;
+    // SAFETY: the places are there, and no array has elements.
+    unsafe {
+        done(nf_device_engine_find_neighbors(engine, 0, 0));
+        finish(engine);
+        done(nf_device_engine_neighbors(engine, 0, 0, &mut lists));
+        assert_eq!(lists.points, 0);
+        done(nf_device_engine_pair_geometry(engine, 0, 0, images));
+        finish(engine);
+        done(nf_device_engine_geometry(engine, 0, 0, &mut pairs));
+        assert_eq!(pairs.lists.points, 0);
+        let none: [u32; 0] = [];
+        let points = integers(&none, NfInteger::U32);
+        done(nf_device_engine_find_neighbors_of(engine, 0, 0, points));
+        finish(engine);
+        done(nf_device_engine_neighbors_of(engine, 0, 0, &mut lists));
+        assert_eq!(lists.points, 0);
+    }
+    done(nf_device_engine_free(engine));
+}

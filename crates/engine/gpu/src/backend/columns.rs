@@ -155,9 +155,7 @@ impl GpuBackend {
         if to.output.capacity == 0 {
             return Ok(());
         }
-        self.shared
-            .columns()?
-            .copy(&self.stream, &from, &to.output)
+        self.shared.columns()?.copy(&self.stream, &from, &to.output)
     }
 }
 
@@ -322,7 +320,13 @@ mod tests {
         for (targets, most) in [(1, 2), (1, 300), (128, 40), (129, 70), (900, 9), (700, 1)] {
             let lists = drawn(&mut random, targets, most);
             let all = lists.entries.len();
-            for (stored, room) in [(all, all), (all, all / 2), (all / 3, all), (0, all), (all, 0)] {
+            for (stored, room) in [
+                (all, all),
+                (all, all / 2),
+                (all / 3, all),
+                (0, all),
+                (all, 0),
+            ] {
                 let there = (stored, room);
                 are_copied(run, &lists, there, (i64::from, |n| n as f32));
                 are_copied(run, &lists, there, (|n| n, f64::from));

@@ -2,6 +2,7 @@
 
 use super::{
     chunks::PyDeviceListChunks,
+    columns::OutColumns,
     function::PairFunction,
     given::GivenArray,
     layout::Dtype,
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::{
     call::guarded, density::density_kernel, domain::DomainArgs, errors::raise, filters,
-    points::field, settings::precision_of,
+    pairs::Wanted, points::field, settings::precision_of,
 };
 use nearfield::{
     Error, PointSetId, Precision,
@@ -351,6 +352,47 @@ impl PyDeviceEngine {
             state.pairs(&self.shared, [targets, sources], wanted)
         })?;
         arrays.hand_over(py)
+    }
+
+    /// Writes the pairs of one set with another, by default with itself, to arrays of the GPU, one
+    /// for every quantity, of shape (m,) or (m, 3): letters of "ijSdD" or their names. Pairs come in
+    /// the order of the points that have them. Lists of these sets that are there are taken.
+    ///
+    /// What is written counts if finish() returns True and pair_count() is at most m; otherwise
+    /// write again, after a False to the same arrays, and else to longer ones, which does not search
+    /// again. Arrays for i and j are of one type, int32, uint32 or int64, and no array shares memory
+    /// with another.
+    #[pyo3(signature = (quantities, out, targets=0, sources=None))]
+    fn write_pairs(
+        &self,
+        py: Python<'_>,
+        quantities: &Bound<'_, PyAny>,
+        out: &Bound<'_, PyAny>,
+        targets: usize,
+        sources: Option<usize>,
+    ) -> PyResult<()> {
+        let wanted = Wanted::of(Some(quantities), "int64")?;
+        let given = |array: &Bound<'_, PyAny>, what| self.shared.given(array, what);
+        let nothing = [].iter();
+        let (to, arrays) = OutColumns::of(&wanted, out, (self.coordinates(), nothing), given)?;
+        let of = [targets, sources.unwrap_or(targets)];
+        let double = self.precision == Precision::Double;
+        self.shared.work(py, arrays, |state, arrays| {
+            match (double, to.index.is_some_and(|index| index.size() == 8)) {
+                (false, false) => state.write_pairs::<f32, u32>(of, &to, arrays),
+                (false, true) => state.write_pairs::<f32, i64>(of, &to, arrays),
+                (true, false) => state.write_pairs::<f64, u32>(of, &to, arrays),
+                (true, true) => state.write_pairs::<f64, i64>(of, &to, arrays),
+            }
+        })
+    }
+
+    /// Number of pairs of one set with another, by default with itself, as finish() last found it.
+    #[pyo3(signature = (targets=0, sources=None))]
+    fn pair_count(&self, targets: usize, sources: Option<usize>) -> PyResult<u64> {
+        let (t, s) = (self.set(targets)?, self.set(sources.unwrap_or(targets))?);
+        let state = self.shared.lock()?;
+        state.engine.pair_count(t, s).map_err(raise)
     }
 
     /// Number of neighbours of every point of one set in another, by default in the set itself;

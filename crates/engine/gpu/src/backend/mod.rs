@@ -34,6 +34,7 @@ mod all_pairs;
 mod asked;
 mod catalogue;
 mod chunks;
+mod columns;
 mod counts;
 mod delivery;
 mod device_fields;
@@ -81,6 +82,7 @@ pub use fields::{StagedField, StagedFields, StagedSides};
 pub use filter::{
     DeviceCutoffs, DeviceFilter, DevicePointData, HostExclusions, HostPointData, LastPairs, Stamped,
 };
+pub use columns::DeviceColumns;
 pub use given_data::PointNumber;
 pub use gpu::GpuBackend;
 pub use halo::{HaloField, HaloResults, HaloScratch};

@@ -13,8 +13,8 @@
 //! together instead, step by step in turns (a second engine on the GPU alone shows how far the same
 //! thing differs from itself) and `--device-engine` points and sums that stay on the GPU, by the
 //! GPU alone and with the CPU backend's help. `--cold` times lists and density of new engines from
-//! their first step on, ten runs of every way, and shows the slowest. `--cloud` and `--way` name what is timed, `--steps`
-//! tells of every step of both backends.
+//! their first step on, ten runs of every way, and shows the slowest. `--cloud` and `--way` name
+//! what is timed, `--steps` tells of every step of both backends.
 #![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
 
 #[path = "backends/by_turns.rs"]

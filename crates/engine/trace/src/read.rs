@@ -2,8 +2,8 @@
 //!
 //! A file that does not begin as a trace is refused. A line further down that cannot be read, as a
 //! crash leaves one at the end, is left out, and [`Damage`] says so; everything else is kept. Of a
-//! compressed trace that holds for everything behind the first damage. Compressed traces are told by
-//! their first bytes, whatever their name.
+//! compressed trace that holds for everything behind the first damage. Compressed traces are told
+//! by their first bytes, whatever their name.
 
 use crate::{
     Error, ErrorKind,

@@ -13,8 +13,8 @@
 //! be started is not an error, and is not tried again.
 
 use super::{
-    later::{LaterGpu, StartingGpu, start_gpu},
-    rehearsal::{Rehearsal, Rehearsed},
+    later::{LaterGpu, Rehearsed, StartingGpu, start_gpu},
+    rehearsal::Rehearsal,
 };
 use crate::{
     Engine, Error,
@@ -49,7 +49,10 @@ impl Engine {
         start: impl FnOnce() -> Result<Box<dyn Accelerator>, String> + Send + 'static,
     ) {
         let begun = Rehearsal::of(self).map_err(|error| error.to_string());
-        match begun.and_then(|rehearsal| StartingGpu::begin(start, rehearsal)) {
+        let begun = begun.and_then(|rehearsal| {
+            StartingGpu::begin(move |stop| start().and_then(|gpu| rehearsal.run(gpu, stop)))
+        });
+        match begun {
             Ok(starting) => self.later = Some(LaterGpu::Starting(starting)),
             Err(error) => self.do_without_gpu(&error),
         }

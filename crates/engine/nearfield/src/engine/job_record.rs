@@ -3,16 +3,33 @@
 //! It has one entry per kind of job and pair of sets, so it grows with the kinds of jobs that a
 //! program does and not with its steps.
 
-use super::rehearsal::{KernelShape, RehearsedJob};
 use crate::{
     Device,
-    backend::{Job, JobKind},
+    backend::{Job, JobKind, gpu::Program},
     report::{JobReport, SplitReport},
 };
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
 };
+
+/// A kernel that an engine has run, without its type.
+#[derive(Debug, Clone)]
+pub(crate) struct KernelShape {
+    pub(crate) program: Program,
+    /// Channels of every field of the targets, and of the sources.
+    pub(crate) channels: [Vec<usize>; 2],
+    /// Numbers of a result.
+    pub(crate) width: usize,
+}
+
+/// A job to be rehearsed.
+#[derive(Debug, Clone)]
+pub(crate) struct RehearsedJob {
+    pub(crate) job: Job,
+    /// Of a job that runs a kernel.
+    pub(crate) kernel: Option<KernelShape>,
+}
 
 /// Where the jobs of an engine were done last.
 #[derive(Debug, Default)]

@@ -8,11 +8,12 @@
 //! because a process must not end in the middle of it; a forked child, which has no such thread,
 //! does not.
 
-use super::rehearsal::{Rehearsal, Rehearsed};
+use super::search_pairs::SlotPair;
 use crate::{
-    backend::{accelerator::Accelerator, gpu},
+    backend::{HostMemory, Job, accelerator::Accelerator, gpu},
     balance::Strategy,
 };
+use nearfield_cpu::NeighborLists;
 use nearfield_grid::Precision;
 use std::{
     process,
@@ -22,7 +23,6 @@ use std::{
     },
     thread::{self, JoinHandle},
 };
-use tracing::subscriber::{NoSubscriber, with_default};
 
 /// A GPU that an engine may have later.
 #[derive(Debug)]
@@ -36,7 +36,25 @@ pub(crate) enum LaterGpu {
 /// A GPU, or why it could not be started.
 ///
 /// The text goes into the report as it is.
-type StartedGpu = Result<Rehearsed, String>;
+pub(super) type StartedGpu = Result<Rehearsed, String>;
+
+/// A device after a rehearsal, and the memory that it used.
+#[derive(Debug)]
+pub(crate) struct Rehearsed {
+    pub(crate) device: Box<dyn Accelerator>,
+    /// By slot, memory for copies of positions.
+    pub(crate) copies: Vec<Vec<HostMemory>>,
+    pub(crate) lists: Vec<(SlotPair, NeighborLists)>,
+    /// The jobs that were done.
+    pub(crate) jobs: Vec<Job>,
+}
+
+impl Rehearsed {
+    /// The device alone.
+    pub(super) fn into_device(self) -> Box<dyn Accelerator> {
+        self.device
+    }
+}
 
 /// A flag by which an engine that is dropped ends a rehearsal early.
 #[derive(Debug, Clone, Default)]
@@ -73,23 +91,18 @@ pub(super) fn start_gpu(turn: u32, strategy: Strategy) -> Result<Box<dyn Acceler
 }
 
 impl StartingGpu {
-    /// Begins to `start` a GPU, on which a rehearsal follows.
+    /// Begins to `start` a GPU and to rehearse there, which ends early when it is told to stop.
     ///
     /// Returns the system's message if it gives no thread.
     pub(super) fn begin(
-        start: impl FnOnce() -> Result<Box<dyn Accelerator>, String> + Send + 'static,
-        rehearsal: Rehearsal,
+        start: impl FnOnce(&Stop) -> StartedGpu + Send + 'static,
     ) -> Result<Self, String> {
         let stop = Stop::default();
         let stopped = stop.clone();
-        let work = move || {
-            // Jobs of a rehearsal are not the program's and belong in no trace.
-            let rehearse =
-                |gpu| with_default(NoSubscriber::default(), || rehearsal.run(gpu, &stopped));
-            start().and_then(rehearse)
-        };
         let thread = thread::Builder::new().name("nearfield-start-gpu".to_owned());
-        let handle = thread.spawn(work).map_err(|error| error.to_string())?;
+        let handle = thread
+            .spawn(move || start(&stopped))
+            .map_err(|error| error.to_string())?;
         Ok(Self {
             thread: Some(handle),
             process: process::id(),

@@ -11,44 +11,32 @@
 //! **Invariant:** a rehearsal changes nothing but what is kept for speed. A job of it that fails
 //! leaves the others, and the device decides by its own rules whether it can go on.
 
-use super::{EngineParts, later::Stop, point_data::EngineFilters, search_pairs::SlotPair};
+use super::{
+    EngineParts,
+    job_record::{KernelShape, RehearsedJob},
+    later::{Rehearsed, Stop},
+    point_data::EngineFilters,
+    search_pairs::SlotPair,
+};
 use crate::{
     Builder, Engine, Error, RadiusRule,
     backend::{
-        HostMemory, Job, JobKind,
+        Job, JobKind,
         accelerator::{Accelerator, KernelWork, Numbers, PairsFrom},
-        gpu::Program,
         split::Split,
         values::Values,
     },
 };
-use nearfield_cpu::{CpuBackend, Fields, NeighborLists, PairOfSets};
+use nearfield_cpu::{CpuBackend, Fields, PairOfSets};
 use nearfield_grid::{
     Lattice,
     memory::{filled, zeroed},
 };
 use nearfield_pairs::Field;
+use tracing::subscriber::{NoSubscriber, with_default};
 
 /// Steps of both backends in a rehearsal: the first one makes plans.
 const SHARED_STEPS: usize = 2;
-
-/// A kernel that an engine has run, without its type.
-#[derive(Debug, Clone)]
-pub(crate) struct KernelShape {
-    pub(crate) program: Program,
-    /// Channels of every field of the targets, and of the sources.
-    pub(crate) channels: [Vec<usize>; 2],
-    /// Numbers of a result.
-    pub(crate) width: usize,
-}
-
-/// A job to be rehearsed.
-#[derive(Debug, Clone)]
-pub(crate) struct RehearsedJob {
-    pub(crate) job: Job,
-    /// Of a job that runs a kernel.
-    pub(crate) kernel: Option<KernelShape>,
-}
 
 /// What a rehearsal needs of an engine.
 #[derive(Debug)]
@@ -58,17 +46,6 @@ pub(crate) struct Rehearsal {
     /// By slot, in the caller's order.
     sets: Vec<Vec<[f32; 3]>>,
     jobs: Vec<RehearsedJob>,
-}
-
-/// A device after a rehearsal, and the memory that it used.
-#[derive(Debug)]
-pub(crate) struct Rehearsed {
-    pub(crate) device: Box<dyn Accelerator>,
-    /// By slot, memory for copies of positions.
-    pub(crate) copies: Vec<Vec<HostMemory>>,
-    pub(crate) lists: Vec<(SlotPair, NeighborLists)>,
-    /// The jobs that were done.
-    pub(crate) jobs: Vec<Job>,
 }
 
 impl Rehearsal {
@@ -97,7 +74,8 @@ impl Rehearsal {
         })
     }
 
-    /// Does the jobs on a device, until `stop` says so.
+    /// Does the jobs on a device, until `stop` says so. They are not the program's, and belong in no
+    /// trace.
     ///
     /// # Errors
     /// When the system gives no thread.
@@ -106,6 +84,10 @@ impl Rehearsal {
         device: Box<dyn Accelerator>,
         stop: &Stop,
     ) -> Result<Rehearsed, String> {
+        with_default(NoSubscriber::default(), || self.run_untraced(device, stop))
+    }
+
+    fn run_untraced(self, device: Box<dyn Accelerator>, stop: &Stop) -> Result<Rehearsed, String> {
         let backend = CpuBackend::new(1).map_err(|error| error.to_string())?;
         let parts = EngineParts {
             filters: EngineFilters::default(),
@@ -262,13 +244,6 @@ impl Engine {
             jobs: jobs.into_iter().map(|rehearsed| rehearsed.job).collect(),
             device: (self.accelerator.take()).ok_or("the rehearsal has no device")?,
         })
-    }
-}
-
-impl Rehearsed {
-    /// The device alone.
-    pub(super) fn into_device(self) -> Box<dyn Accelerator> {
-        self.device
     }
 }
 

@@ -30,8 +30,8 @@ pub(crate) struct Set {
     pub(crate) id: PointSetId,
     /// Sorted on the host, or a copy of the positions that a device has sorted.
     pub(crate) grid: LazyGrid,
-    /// Memory for up to [`SPARES`] copies of the positions that the GPU can read, while they are not
-    /// needed: page-locking it takes as long as sorting.
+    /// Memory for up to [`SPARES`] copies of the positions that the GPU can read, while they are
+    /// not needed: page-locking it takes as long as sorting.
     pub(crate) spare_copies: Vec<HostMemory>,
     /// Counts the positions that the set has had.
     ///

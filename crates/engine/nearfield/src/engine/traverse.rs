@@ -21,7 +21,7 @@ use crate::{
         support::{Choice, Feature, choose},
         values::Values,
     },
-    engine::{jobs::job, rehearsal::KernelShape},
+    engine::{job_record::KernelShape, jobs::job},
     kernels::Field,
     lists::VerletLists,
 };

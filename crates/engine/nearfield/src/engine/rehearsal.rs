@@ -74,8 +74,8 @@ impl Rehearsal {
         })
     }
 
-    /// Does the jobs on a device, until `stop` says so. They are not the program's, and belong in no
-    /// trace.
+    /// Does the jobs on a device, until `stop` says so. They are not the program's, and belong in
+    /// no trace.
     ///
     /// # Errors
     /// When the system gives no thread.

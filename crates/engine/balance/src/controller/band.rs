@@ -9,12 +9,12 @@
 //!
 //! # Notches
 //!
-//! Occupancies are cut into [`NOTCHES`] ranges of about equal work, the same for all subregions. The
-//! threshold of a subregion stands at a notch, and moves from one to the next: up in the subregion
-//! where it is lowest, down where it is highest. So thresholds of all subregions stay within a
-//! notch of each other, and sparse bricks go to the CPU backend everywhere before denser ones do
-//! anywhere. A step moves as many notches as fit, and the last one in part, down to a single brick;
-//! so the rule settles in few steps whatever the number of subregions.
+//! Occupancies are cut into [`NOTCHES`] ranges of about equal work, the same for all subregions.
+//! The threshold of a subregion stands at a notch, and moves from one to the next: up in the
+//! subregion where it is lowest, down where it is highest. So thresholds of all subregions stay
+//! within a notch of each other, and sparse bricks go to the CPU backend everywhere before denser
+//! ones do anywhere. A step moves as many notches as fit, and the last one in part, down to a
+//! single brick; so the rule settles in few steps whatever the number of subregions.
 //!
 //! Inside the band a backend may still wait for the other for 1 − α of the time, so unlike `model`
 //! this can be slower than the better single backend by as much.
@@ -37,6 +37,12 @@ pub(super) struct Band {
     beta: f64,
     /// The usual speeds of both backends.
     speeds: Speeds,
+    /// If the last move was a single brick, the milliseconds of the step before it.
+    single: Option<f64>,
+    /// The step with a single brick more was shorter, though its ratio is above the band.
+    shorter: bool,
+    /// A single brick had to go back, and no speed has changed since.
+    overshot: bool,
 }
 
 /// Everything to the GPU: the seed method starts there.
@@ -53,6 +59,9 @@ impl Band {
             alpha,
             beta,
             speeds: Speeds::default(),
+            single: None,
+            shorter: false,
+            overshot: false,
         }
     }
 
@@ -61,6 +70,7 @@ impl Band {
         let cuts = carried(layout, plan.cuts());
         let keep = |reason: String| Decision::new(cuts.clone(), Action::Keep, reason);
         if let Some(doubt) = self.speeds.doubt(plan, times) {
+            (self.overshot, self.shorter) = (false, false);
             return keep(doubt);
         }
         let (cpu, gpu) = (times.cpu_ms(), times.gpu_ms());
@@ -74,6 +84,14 @@ impl Band {
         if (alpha..=beta).contains(&ratio) {
             return keep(format!("{seen} is within {alpha} to {beta}"));
         }
+        if let (Some(before), true) = (self.single.take(), ratio > beta) {
+            self.overshot = true;
+            self.shorter = times.total_ms() < before;
+        }
+        self.shorter &= ratio > beta;
+        if self.shorter {
+            return keep(format!("{seen} is above {beta}, and shorter than with a brick less"));
+        }
         if ratio < alpha && now == 0 {
             return probe(layout, cuts, &seen);
         }
@@ -83,18 +101,31 @@ impl Band {
         let to_give = |ratio: f64| (cpu - ratio * gpu) / (of_both[0] + ratio * of_both[1]);
         let moved = Notches::new(layout, cuts.clone()).map(|notches| {
             if ratio < alpha {
-                notches.raise(-to_give(beta), &format!("{seen} is below {alpha}"), beta)
+                // A single brick may make the GPU's part so short that the ratio leaves the band;
+                // not again after it has.
+                let alone = now as f64 * (beta * gpu / cpu - 1.0);
+                let alone = if self.overshot { 0.0 } else { alone };
+                let seen = format!("{seen} is below {alpha}");
+                notches.raise([-to_give(beta), alone], &seen, beta)
             } else {
                 let work = to_give((alpha + beta) / 2.0);
                 notches.lower(work, &format!("{seen} is above {beta}"))
             }
         });
         // The step itself has succeeded.
-        moved.unwrap_or_else(|shortage| keep(format!("{seen}; nothing is moved: {shortage}")))
+        let decision =
+            moved.unwrap_or_else(|shortage| keep(format!("{seen}; nothing is moved: {shortage}")));
+        let bricks = |cuts: &[Cut]| (0..cuts.len()).map(|s| layout.bricks_of(s, cuts[s])).sum();
+        let (before, after): (usize, usize) = (bricks(&cuts), bricks(&decision.cuts));
+        self.single = (after == before + 1).then_some(times.total_ms());
+        decision
     }
 }
 
 /// Thresholds of all subregions as numbers of notches, and what they are moved by.
+///
+/// Made for one decision: its tables cost a pass over the bricks and a look-up per subregion and
+/// notch, which a decision to stay does not need.
 struct Notches<'a> {
     layout: &'a Layout,
     cuts: Vec<Cut>,
@@ -138,27 +169,26 @@ impl<'a> Notches<'a> {
     }
 
     /// Gives less than `allowed` work to the CPU backend, by notches where the threshold is lowest.
-    ///
-    /// Where no brick fits there, as with a few large ones, the subregions with higher thresholds
-    /// are tried.
-    fn raise(mut self, allowed: f64, seen: &str, beta: f64) -> Decision {
+    /// If not even a brick fits there, it is a single brick of less than `alone` work, from the
+    /// lowest threshold where there is one.
+    fn raise(mut self, [allowed, alone]: [f64; 2], seen: &str, beta: f64) -> Decision {
         let before = self.bricks.clone();
         let mut added = 0.0;
-        loop {
-            let open = (0..self.cuts.len()).filter(|&s| self.reached(s) + 1 < self.below[s].len());
-            let mut open: Vec<usize> = open.collect();
-            open.sort_by_key(|&s| self.reached(s));
-            if added > 0.0 {
-                open.truncate(1);
-            }
-            let fitting = open
-                .into_iter()
-                .map(|s| (s, self.fitting(s, allowed - added)));
-            let Some((s, bricks)) = fitting.into_iter().find(|&(s, to)| to > self.bricks[s]) else {
+        while let Some(&s) = self.open().first() {
+            let bricks = self.fitting(s, allowed - added);
+            if bricks == self.bricks[s] {
                 break;
-            };
+            }
             added += self.work(s, bricks) - self.work(s, self.bricks[s]);
             self.bricks[s] = bricks;
+        }
+        let next = |s: usize| self.work(s, before[s] + 1) - self.work(s, before[s]);
+        let single = self.open().into_iter().find(|&s| next(s) < alone);
+        if let (true, Some(s)) = (self.bricks == before, single) {
+            let brick = next(s);
+            self.bricks[s] += 1;
+            let why = format!("{brick:.3e} pairs, more than the {allowed:.3e} for {beta}");
+            return self.decided(&before, seen, "to the CPU", &why);
         }
         if self.bricks == before {
             let reason = format!("{seen}, but no brick fits under {beta} times the GPU's time");
@@ -166,6 +196,14 @@ impl<'a> Notches<'a> {
         }
         let why = format!("{added:.3e} pairs of the {allowed:.3e} that would make it {beta}");
         self.decided(&before, seen, "to the CPU", &why)
+    }
+
+    /// The subregions that have bricks left for the CPU backend, those with low thresholds first.
+    fn open(&self) -> Vec<usize> {
+        let open = (0..self.cuts.len()).filter(|&s| self.reached(s) + 1 < self.below[s].len());
+        let mut open: Vec<usize> = open.collect();
+        open.sort_by_key(|&s| self.reached(s));
+        open
     }
 
     /// Bricks of a subregion at its next notch, or as many as add less than `allowed` work.

@@ -14,8 +14,8 @@
 //! Both extremes are among the candidates. The time of a backend alone does not follow from its
 //! time next to the other: it may use another algorithm (pairs evaluated once), one core more, or
 //! no copies. So an extreme that may be worth it is tried as soon as the threshold has been found,
-//! the better one first, up to three times where chance could decide. The first step of a backend alone touches memory that it had not needed before;
-//! its time is dropped and the step repeated.
+//! the better one first, up to three times where chance could decide. The first step of a backend
+//! alone touches memory that it had not needed before; its time is dropped and the step repeated.
 //!
 //! # Exploration steps
 //!

@@ -92,8 +92,8 @@ impl Speed {
         None
     }
 
-    /// How many times as long a step took as was to be expected: between as long as before and in
-    /// proportion to the work.
+    /// How many times as long a step took as was to be expected: anything between as long as before
+    /// and in proportion to the work. It is 1 if there is nothing to compare with.
     fn off(&self, work: f64, ms: f64) -> f64 {
         let Some(usual) = median(self.recent.iter().copied()) else {
             return 1.0;

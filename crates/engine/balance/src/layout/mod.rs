@@ -65,6 +65,10 @@ const LAYOUT: &str = "a layout of bricks";
 pub const SUBREGIONS: usize = 32;
 
 /// What all subregions have about as much of.
+///
+/// Subregions of equal work end at about the same pace on a backend, so that transfers overlap with
+/// computing evenly. Those of equal numbers of points send about as many bytes each; in a cloud
+/// with dense places some of them are much more work than others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Equal {
     /// Pairs to be tested.

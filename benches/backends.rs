@@ -12,12 +12,15 @@
 //! backends.json` draws such results again. `--by-turns` times either backend alone and both
 //! together instead, step by step in turns (a second engine on the GPU alone shows how far the same
 //! thing differs from itself) and `--device-engine` points and sums that stay on the GPU, by the
-//! GPU alone and with the CPU backend's help. `--cloud` and `--way` name what is timed, `--steps`
-//! tells of every step of both backends.
+//! GPU alone and with the CPU backend's help. `--cold` times lists and density of new engines from
+//! their first step on, ten runs of every way, and shows the slowest. `--cloud` and `--way` name
+//! what is timed, `--steps` tells of every step of both backends.
 #![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
 
 #[path = "backends/by_turns.rs"]
 mod by_turns;
+#[path = "backends/cold.rs"]
+mod cold;
 #[path = "backends/picture.rs"]
 mod picture;
 
@@ -52,6 +55,9 @@ struct Options {
     /// Time either backend alone and both together in turns
     #[arg(long)]
     by_turns: bool,
+    /// Time every way from a cold start, ten runs of it
+    #[arg(long)]
+    cold: bool,
     /// Tell of every step of both backends
     #[arg(long)]
     steps: bool,
@@ -431,6 +437,9 @@ fn main() -> Result<(), Box<dyn StdError>> {
             false
         }
     };
+    if options.cold {
+        return cold::run(&options, gpu);
+    }
     // A folder that cannot be made is refused before anything is timed.
     std::fs::create_dir_all(&options.output)?;
     let (ways, mut all) = (ways(gpu, &options.way), Vec::new());

@@ -37,7 +37,7 @@ fn is_dense(scene: &Scene) -> bool {
     scene.occupancy.is_some_and(|points| points > 30.0)
 }
 
-fn way(name: &'static str, device: Device, strategy: Strategy) -> Way {
+pub(super) fn way(name: &'static str, device: Device, strategy: Strategy) -> Way {
     Way {
         name,
         device,

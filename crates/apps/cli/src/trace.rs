@@ -4,8 +4,8 @@ use crate::{failure::Failure, files, output};
 use clap::{Subcommand, ValueEnum};
 use nearfield_files::Plan;
 use nearfield_trace_analysis::{
-    Analysis, Comparison, Error, Markdown, Trace, write_activities_csv, write_chrome, write_merged,
-    write_perfetto, write_report, write_steps_csv,
+    Analysis, Comparison, Compressor, Error, Markdown, Trace, is_compressed, write_activities_csv,
+    write_chrome, write_merged, write_perfetto, write_report, write_steps_csv,
 };
 use serde::Serialize;
 use std::{
@@ -54,7 +54,7 @@ pub(crate) enum Task {
         /// The files that --trace wrote, one of each rank, or one of ranks as threads
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// The merged trace
+        /// The merged trace, compressed if its name ends with .zst
         #[arg(long, value_name = "PATH")]
         output: PathBuf,
     },
@@ -192,7 +192,14 @@ fn merge(files: &[PathBuf], output: &Path) -> Result<(), Failure> {
     let traces: Result<Vec<Trace>, Failure> = files.iter().map(|file| open(file)).collect();
     let (traces, mut merged) = (traces?, Vec::new());
     write_merged(&traces, &mut merged)?;
-    write(output, |to| to.write_all(&merged))?;
+    write(output, |to| {
+        if !is_compressed(output) {
+            return to.write_all(&merged);
+        }
+        let mut frames = Compressor::new(to);
+        frames.write_all(&merged)?;
+        frames.flush()
+    })?;
     let (path, ranks) = (output.display(), traces.len());
     output::print_lines([format!("{path}: merged from {ranks} traces")])
 }

@@ -2136,6 +2136,15 @@ nf_status nf_set_radius(nf_engine *engine, double radius);
 nf_status nf_radius(const nf_engine *engine, double *radius);
 
 /*
+ Makes ready now what later steps would otherwise make when they first need it, for the jobs that
+ the engine has done so far: the GPU of NF_DEVICE_AUTO, compiled programs, and page-locked
+ memory. Returns when all of it is there. Before any job it is the lists of all active pairs of
+ sets. Results are dropped, and lists are asked for again by nf_neighbors(). Without a GPU there
+ is nothing to make ready.
+ */
+nf_status nf_warm_up(nf_engine *engine);
+
+/*
  The order that makes a set local in memory: the present index of the point to be put at every
  place. Apply it to all arrays of the set and update the set, every few dozen steps.
 

@@ -370,6 +370,9 @@ public:
 
     result<void> find_neighbors() { return Policy::done(nf_find_neighbors(handle_)); }
 
+    /* Makes ready now what later steps would otherwise make when they first need it. */
+    result<void> warm_up() { return Policy::done(nf_warm_up(handle_)); }
+
     result<lists> neighbors(std::uint32_t targets, std::uint32_t sources) const {
         nf_lists raw = {};
         const nf_status status = nf_neighbors(handle_, targets, sources, &raw);

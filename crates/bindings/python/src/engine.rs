@@ -545,6 +545,15 @@ impl PyEngine {
         Ok(order.into_pyarray(py))
     }
 
+    /// Makes ready now what later steps would otherwise make when they first need it, for the jobs
+    /// that the engine has done so far: the GPU of device "auto", compiled programs, and
+    /// page-locked memory. Returns when all of it is there. Before any job it is the lists of all
+    /// active pairs of sets. Results are dropped, and lists that are current stay. Without a GPU
+    /// there is nothing to make ready.
+    fn warm_up(&self, py: Python<'_>) -> PyResult<()> {
+        self.change(py, |_| false, |state| state.engine.warm_up())
+    }
+
     /// The report of the last step: the device and the reason for it, milliseconds of each stage,
     /// pairs, bytes.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

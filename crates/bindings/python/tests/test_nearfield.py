@@ -252,6 +252,18 @@ def test_sorting_leaves_the_neighbours_as_they_are():
         assert {int(order[j]) for j in near} == expected[order[new]]
 
 
+def test_warming_up_changes_no_result():
+    engine = nearfield.Engine(0.1)
+    engine.warm_up()
+    engine.add_points(cloud(dtype=np.float32))
+    engine.warm_up()
+    lists = engine.neighbors()
+    counts = np.asarray(engine.count_neighbors())
+    engine.warm_up()
+    assert engine.neighbors() is lists
+    assert np.array_equal(engine.count_neighbors(), counts)
+
+
 def test_errors_name_the_culprit():
     points = cloud(dtype=np.float32)
     bad = points.copy()

@@ -101,7 +101,7 @@ pub use controller::{
 pub use emulate::{EmulatedSpec, FaultAt, Machine};
 pub use error::{Error, ErrorKind};
 pub use layout::{
-    Estimate, Layout, SUBREGIONS, Subregion,
+    Equal, Estimate, Layout, SUBREGIONS, Subdivision, Subregion,
     bricks::{Brick, Bricks, CellLoad},
     cells::{Neighbourhood, RowOffset},
     load::{CLASSES, Load, Traffic, class_of},

@@ -199,11 +199,13 @@ pub mod balance {
     //! * A [`Policy`] moves the border between the backends of
     //!   [`Device::Hybrid`](crate::Device::Hybrid); [`Builder::policy`](crate::Builder::policy)
     //!   takes it.
+    //! * [`Equal`] says what the parts of a step have about as much of
+    //!   ([`Builder::equal_subregions`](crate::Builder::equal_subregions)).
     //! * A [`Strategy`] maps cells to threads of the GPU;
     //!   [`Builder::strategy`](crate::Builder::strategy) takes it.
     //! * [`emulated`] describes machines on which policies are tried out.
 
-    pub use nearfield_balance::{Policy, Strategy};
+    pub use nearfield_balance::{Equal, Policy, Strategy};
     #[doc(hidden)]
     pub use nearfield_cpu::WorkerHandle;
 

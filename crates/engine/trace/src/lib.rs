@@ -19,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+mod compressed;
 mod error;
 mod layer;
 mod machine;
@@ -28,6 +29,7 @@ mod read;
 mod recording;
 mod write;
 
+pub use compressed::{Compressor, is_compressed};
 pub use error::{Error, ErrorKind};
 pub use machine::processor;
 pub use read::{Damage, Trace};

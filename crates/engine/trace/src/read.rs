@@ -1,10 +1,13 @@
 //! Reading a trace.
 //!
 //! A file that does not begin as a trace is refused. A line further down that cannot be read, as a
-//! crash leaves one at the end, is left out, and [`Damage`] says so; everything else is kept.
+//! crash leaves one at the end, is left out, and [`Damage`] says so; everything else is kept. Of a
+//! compressed trace that holds for everything behind the first damage. Compressed traces are told
+//! by their first bytes, whatever their name.
 
 use crate::{
     Error, ErrorKind,
+    compressed::{Decompressor, MAGIC},
     model::{FORMAT, Header, Note, Occupancy, Record, Retune, Span, Step, Subregion, VERSION},
     ranks,
 };
@@ -113,11 +116,20 @@ impl Trace {
         Self::read(BufReader::new(file), &path.display().to_string())
     }
 
-    /// Reads a trace that messages call `name`.
+    /// Reads a trace, compressed or not, that messages call `name`.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn read(mut from: impl BufRead, name: &str) -> Result<Self, Error> {
+        let first = from.fill_buf().map_err(Error::read(name.as_ref()))?;
+        if first.starts_with(&MAGIC) {
+            return Self::read_lines(BufReader::new(Decompressor::new(from)), name);
+        }
+        Self::read_lines(from, name)
+    }
+
+    /// Reads the lines of a trace.
+    fn read_lines(mut from: impl BufRead, name: &str) -> Result<Self, Error> {
         let refuse = Error::read(name.as_ref());
         let mut line = Vec::new();
         next_line(&mut from, &mut line).map_err(&refuse)?;
@@ -125,10 +137,16 @@ impl Trace {
         let mut closed = false;
         let mut memory = Memory::default();
         for number in 2.. {
-            let length = next_line(&mut from, &mut line).map_err(&refuse)?;
-            if length == 0 {
-                break;
-            }
+            let length = match next_line(&mut from, &mut line) {
+                Ok(0) => break,
+                Ok(length) => length,
+                // Of what cannot be decompressed nothing more is known.
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    trace.damage.line(number, error.to_string());
+                    break;
+                }
+                Err(error) => return Err(refuse(error)),
+            };
             memory.read(length).map_err(&refuse)?;
             match record(&line) {
                 Ok(None) => {}

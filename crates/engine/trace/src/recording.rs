@@ -2,6 +2,7 @@
 
 use crate::{
     Error, ErrorKind,
+    compressed::{Compressor, is_compressed},
     layer::{Destination, Sink, TraceLayer, open},
     model::{Header, Program},
 };
@@ -93,7 +94,8 @@ impl Options {
     }
 
     /// Records into a file, with a layer to add to a subscriber of your own. The file replaces one
-    /// that is there as soon as something is recorded, or when the recording ends.
+    /// that is there as soon as something is recorded, or when the recording ends. A path that ends
+    /// with `.zst` is written compressed.
     ///
     /// # Errors
     /// [`ErrorKind::Write`] when the file cannot be made, and [`ErrorKind::Thread`].
@@ -103,7 +105,12 @@ impl Options {
     {
         let path = path.as_ref().to_owned();
         let file = NewFile::create(&path).map_err(|source| Error::write(&path, source))?;
-        self.record_into(Destination::File(BufWriter::new(file)), path)
+        let file = BufWriter::new(file);
+        let to = match is_compressed(&path) {
+            true => Destination::Compressed(Compressor::new(file)),
+            false => Destination::File(file),
+        };
+        self.record_into(to, path)
     }
 
     /// Records into anything that takes bytes, which messages call `name`; buffer it.

@@ -49,6 +49,10 @@ pub struct Counts {
     pub waits: u64,
     /// Times that primary contexts are held now.
     pub contexts: u64,
+    /// Bytes of page-locked memory that were made.
+    pub page_locked: u64,
+    /// Modules loaded.
+    pub modules: u64,
 }
 
 static TO_HOST: AtomicU64 = AtomicU64::new(0);
@@ -57,6 +61,8 @@ static KERNELS: AtomicU64 = AtomicU64::new(0);
 static SHARED: AtomicU64 = AtomicU64::new(0);
 static WAITS: AtomicU64 = AtomicU64::new(0);
 static CONTEXTS: AtomicU64 = AtomicU64::new(0);
+static PAGE_LOCKED: AtomicU64 = AtomicU64::new(0);
+static MODULES: AtomicU64 = AtomicU64::new(0);
 
 /// Calls so far.
 ///
@@ -72,6 +78,8 @@ pub unsafe extern "C" fn nullGpuCounts(counts: *mut Counts) {
         shared: read(&SHARED),
         waits: read(&WAITS),
         contexts: read(&CONTEXTS),
+        page_locked: read(&PAGE_LOCKED),
+        modules: read(&MODULES),
     };
     // SAFETY: the caller's promise.
     unsafe { counts.write(now) };
@@ -94,6 +102,16 @@ fn allocate(bytes: usize) -> Option<Address> {
     let address = (!place.is_null()).then_some(place.expose_provenance() as Address)?;
     blocks().insert(address, bytes);
     Some(address)
+}
+
+fn page_locked(bytes: usize) -> Option<Handle> {
+    PAGE_LOCKED.fetch_add(bytes as u64, Ordering::Relaxed);
+    allocate(bytes).map(place)
+}
+
+fn loaded() -> Handle {
+    MODULES.fetch_add(1, Ordering::Relaxed);
+    MODULE
 }
 
 fn free(address: Address) -> Status {
@@ -192,8 +210,8 @@ answers! {
     cuStreamCreateWithPriority(stream: Handle, flags: c_uint, priority: c_int) = Some(STREAM);
     cuMemAllocAsync(address: Address, bytes: usize, stream: Handle) = allocate(bytes);
     cuMemAlloc_v2(address: Address, bytes: usize) = allocate(bytes);
-    cuMemHostAlloc(memory: Handle, bytes: usize, flags: c_uint) = allocate(bytes).map(place);
-    cuModuleLoadData(module: Handle, image: *const c_void) = Some(MODULE);
+    cuMemHostAlloc(memory: Handle, bytes: usize, flags: c_uint) = page_locked(bytes);
+    cuModuleLoadData(module: Handle, image: *const c_void) = Some(loaded());
     cuModuleGetFunction(function: Handle, module: Handle, name: *const c_char) = Some(FUNCTION);
     cuEventCreate(event: Handle, flags: c_uint) = Some(Box::into_raw(Box::new(Event::new())).cast());
     cuGetErrorName(name: *const c_char, status: c_uint) = Some(c"CUDA_ERROR".as_ptr());

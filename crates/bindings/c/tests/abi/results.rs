@@ -243,6 +243,20 @@ fn some_points_and_chunks_have_the_lists_of_the_engine() {
 }
 
 #[test]
+fn warming_up_changes_no_list() {
+    let made = Made::new();
+    let (mut lists, wanted) = (no_lists(), expected(&made.points, 1.5));
+    assert_eq!(nf_warm_up(made.engine), NfStatus::Ok, "before any job");
+    assert_eq!(nf_find_neighbors(made.engine), NfStatus::Ok);
+    assert_eq!(nf_warm_up(made.engine), NfStatus::Ok);
+    // SAFETY: the place for the lists is there.
+    let status = unsafe { nf_neighbors(made.engine, 0, 0, &mut lists) };
+    assert_eq!(status, NfStatus::Ok);
+    assert_eq!(read(&lists), wanted);
+    assert_eq!(nf_warm_up(std::ptr::null_mut()), NfStatus::NullPointer);
+}
+
+#[test]
 fn a_sorted_set_has_the_same_lists_under_its_new_numbers() {
     let made = Made::new();
     let mut order = vec![0u32; 1000];

@@ -80,6 +80,8 @@ int main() {
         nearfield::positions<double>(particles[0].position, particles.size(), sizeof(Particle)));
     expect(corner && box.find_neighbors(), "strided doubles");
     expect(box.neighbors(corner.value, corner.value).value[0].size() == 6, "in a periodic box");
+    expect(bool(box.warm_up()), "a warm-up");
+    expect(box.neighbors(corner.value, corner.value).value[0].size() == 6, "changes no list");
     expect(box.set_radius(-1).status == NF_STATUS_SETUP, "and when it did not");
     expect(box.radius().value == 1.0, "which changes nothing");
 

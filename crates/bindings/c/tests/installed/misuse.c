@@ -46,6 +46,8 @@ int main(void) {
     if (count != 1 || neighbors[0] != 0) {
         return 1;
     }
+    EXPECT(nf_warm_up(engine), NF_STATUS_OK);
+    EXPECT(nf_warm_up(NULL), NF_STATUS_NULL_POINTER);
     EXPECT(nf_set_radius(engine, 0.25), NF_STATUS_OK);
     EXPECT(nf_neighbors_of(engine, &lists, 1, &neighbors, &count), NF_STATUS_OUT_OF_DATE);
     EXPECT(nf_set_radius(engine, -0.25), NF_STATUS_SETUP);

@@ -72,7 +72,7 @@ const OUTLIER: f64 = 3.0;
 const FEW: f64 = 0.125;
 
 /// Stages in messages.
-const NAMES: [&str; STAGES] = ["the CPU backend", "upload", "the GPU's work", "download"];
+const NAMES: [&str; STAGES] = ["the CPU", "upload", "the GPU's work", "download"];
 
 /// A speed that was off once, and what was measured then.
 ///
@@ -98,6 +98,8 @@ pub(super) struct Knowledge {
     changes: [Option<(f64, f64)>; STAGES],
     /// By stage, the share of the work up to which times say nothing about larger shares.
     crooked: [f64; STAGES],
+    /// By stage, whether doubted steps were kept with those before, and no step has agreed since.
+    unsettled: [bool; STAGES],
     /// The latest last.
     history: VecDeque<Record>,
     /// The latest of each regime that the history has lost.
@@ -219,6 +221,7 @@ impl Knowledge {
         let name = NAMES[stage];
         if (1.0 / DOUBT..=DOUBT).contains(&speed) {
             self.doubts[stage] = None;
+            self.unsettled[stage] = false;
             let samples = self.without_outliers(stage, &samples, speed);
             self.fits[stage].add(&samples, FADING);
             return None;
@@ -226,7 +229,9 @@ impl Knowledge {
         match self.doubts[stage].take() {
             Some(doubt) if (1.0 / AGREEMENT..AGREEMENT).contains(&(speed / doubt.speed)) => {
                 let fit = &mut self.fits[stage];
-                if !samples.is_empty() && fit.uncertainty(&samples) > UNKNOWN {
+                let unknown = !samples.is_empty() && fit.uncertainty(&samples) > UNKNOWN;
+                // If those have not mended the prediction, it is not for want of proportions.
+                if unknown && !std::mem::replace(&mut self.unsettled[stage], true) {
                     fit.add(&doubt.samples, FADING);
                     fit.add(&samples, FADING);
                     self.trust_last_two(stage);
@@ -234,6 +239,7 @@ impl Knowledge {
                         "{name} takes {speed:.2} times as long for what it was not seen to do alone"
                     ));
                 }
+                self.unsettled[stage] = false;
                 self.forget(stage);
                 let fit = &mut self.fits[stage];
                 let factor = (speed * doubt.speed).sqrt();

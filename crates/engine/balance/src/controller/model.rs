@@ -13,16 +13,17 @@
 //!
 //! Both extremes are among the candidates. The time of a backend alone does not follow from its
 //! time next to the other: it may use another algorithm (pairs evaluated once), one core more, or
-//! no copies. So an extreme that may be worth it is tried early on, up to three times where chance
-//! could decide. The first step of a backend alone touches memory that it had not needed before;
-//! its time is dropped and the step repeated.
+//! no copies. So an extreme that may be worth it is tried as soon as the threshold has been found,
+//! the better one first, up to three times where chance could decide. The first step of a backend
+//! alone touches memory that it had not needed before; its time is dropped and the step repeated.
 //!
 //! # Exploration steps
 //!
 //! When nothing has moved for 24 steps it explores: a little more to one backend, a little more to
 //! the other, or everything to the better single backend, in turn, to see whether its beliefs
-//! still hold. Each kind may cost a thousandth of the time: an exploration step is made when the
-//! steps since the last one of its kind have paid for it.
+//! still hold. All of them, and the tries of a backend alone, are asked for at the
+//! [budget](super::budget): half a per cent of the time of the run, and some steps' worth at its
+//! beginning.
 //!
 //! # Trust
 //!
@@ -33,6 +34,7 @@
 //! clouds.
 
 use super::{
+    budget::Budget,
     costs::{Best, Costs, Predicted},
     decision::{Action, Decision},
     knowledge::Knowledge,
@@ -47,14 +49,10 @@ const MIN_GAIN: f64 = 0.01;
 const CAUTION: f64 = 0.5;
 /// Steps without a move before the first exploration step.
 const PATIENCE: u64 = 24;
-/// Share of the time that exploration steps of one kind may cost.
-const CURIOSITY: f64 = 0.001;
 /// Every how many subregions one goes to the CPU backend in the first steps.
 const FIRST_SHARE: usize = 8;
 /// Kinds of exploration steps: more to the CPU, more to the GPU, everything to one backend.
 const KINDS: usize = 3;
-/// Steps without a move before a backend is tried alone.
-const SETTLED: u64 = 4;
 /// A backend is tried alone where that is predicted to take at most this many times as long as both
 /// together.
 const ALONE: f64 = 2.0;
@@ -77,8 +75,10 @@ pub(super) struct Model {
     share: f64,
     /// Steps since the last move or exploration step.
     calm: u64,
-    /// Steps since the last exploration step of each kind.
-    waited: [u64; KINDS],
+    /// What exploration steps and tries may still cost.
+    budget: Budget,
+    /// Predicted milliseconds of the step in whose place the last of them was made.
+    usual: f64,
     /// Number of the next exploration step, which decides its kind and subregion.
     turn: usize,
     /// By regime, true once its first step is over.
@@ -120,12 +120,15 @@ impl Model {
         memory: Option<f64>,
     ) -> Decision {
         self.calm += 1;
+        self.budget.pay_in(times.total_ms());
+        if self.explored.is_some() {
+            self.budget.spend(times.total_ms() - self.usual, self.usual);
+        }
         if let Some(decision) = self.warm_up(layout, plan, times) {
             return decision;
         }
         // Learn from the step, and say in the reason what was learnt.
         let notes = self.knowledge.learn(plan, times);
-        self.waited.iter_mut().for_each(|waited| *waited += 1);
         let mut seen = format!(
             "measured CPU {:.3} ms, GPU {:.3} ms",
             times.cpu_ms(),
@@ -155,8 +158,9 @@ impl Model {
         let now = self.theta.map(|theta| costs.at(theta));
         let worth = self.worth(best, now);
         let alone = now.and_then(|now| self.try_alone(&costs, layout, best, now, memory));
-        if let Some(decision) = alone {
+        if let (Some(decision), Some(now)) = (alone, now) {
             self.explored = Some(decision.cuts.clone());
+            self.usual = now.total();
             return decision;
         }
         // The best threshold is worth a move.
@@ -177,11 +181,10 @@ impl Model {
             // A kind that does not exist here or cannot be afforded yet is passed over; its turn
             // comes again.
             let explored = self.exploration(&costs, layout, now);
-            let kind = self.turn % KINDS;
             self.turn += 1;
             if let Some(decision) = explored {
                 self.calm = 0;
-                self.waited[kind] = 0;
+                self.usual = now.total();
                 self.explored = Some(decision.cuts.clone());
                 return decision;
             }
@@ -206,9 +209,6 @@ impl Model {
         if self.worth(best, Some(now)).is_some() {
             let close = now.total() < CLOSE * best.total();
             return self.again(costs, layout, best, now, close);
-        }
-        if self.calm < SETTLED {
-            return None;
         }
         let better = best.total() < now.total() * (1.0 - self.min_gain());
         let again = self.again(costs, layout, best, now, better);
@@ -272,14 +272,20 @@ impl Model {
         now: Predicted,
         memory: Option<f64>,
     ) -> Option<Decision> {
-        let backends = [Regime::GpuAlone, Regime::CpuAlone];
+        let of = |regime| once(costs, layout, regime, now).1.total();
+        let mut backends = [Regime::GpuAlone, Regime::CpuAlone];
+        if of(Regime::CpuAlone) < of(Regime::GpuAlone) {
+            backends.reverse();
+        }
         backends.into_iter().find_map(|regime| {
             // A GPU that is short of memory is not given everything.
             let possible = regime == Regime::CpuAlone || memory.is_none();
             let unknown = now.regime() == Regime::Together && self.knowledge.seen(regime) == 0;
             let possible = possible && self.reaches(regime);
             let once = once(costs, layout, regime, now);
-            (possible && unknown && once.1.total() <= ALONE * now.total()).then_some(once.0)
+            let close = once.1.total() <= ALONE * now.total();
+            let affords = self.affords(regime, once.1, now);
+            (possible && unknown && close && affords).then_some(once.0)
         })
     }
 
@@ -308,7 +314,18 @@ impl Model {
         let regime = best.regime();
         let alone = regime != Regime::Together && now.regime() == Regime::Together;
         let few = (1..TRIES).contains(&self.knowledge.seen(regime));
-        (alone && few && in_doubt).then(|| once(costs, layout, regime, now).0)
+        if !(alone && few && in_doubt) {
+            return None;
+        }
+        let (decision, predicted) = once(costs, layout, regime, now);
+        self.affords(regime, predicted, now).then_some(decision)
+    }
+
+    /// Whether the budget has enough for a backend alone; its first step is made twice.
+    fn affords(&self, regime: Regime, alone: Predicted, now: Predicted) -> bool {
+        let steps = if self.warm[regime as usize] { 1.0 } else { 2.0 };
+        let extra = steps * (alone.total() - now.total());
+        self.budget.affords(extra, now.total())
     }
 
     /// The exploration step whose turn it is.
@@ -316,7 +333,7 @@ impl Model {
         let theta = self.theta?;
         let kind = self.turn % KINDS;
         let subregion = (self.turn / KINDS * 5) % layout.subregions().len();
-        let allowed = now.total() * (1.0 + CURIOSITY * self.waited[kind] as f64);
+        let allowed = now.total() + self.budget.left(now.total());
         let (cuts, predicted, what) = MOVED_SHARES
             .iter()
             .filter_map(|&share| match kind {

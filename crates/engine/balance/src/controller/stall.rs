@@ -1,9 +1,13 @@
 //! Tells a stall from a change of speed, for the policies that fit no model.
 //!
 //! On a shared machine a step may take twice as long because another program ran for a moment. A
-//! policy that followed it would move work to and fro. So a step whose speed is off its median by
-//! more than half is doubted once and ignored; if the next step is off too, the backend has
-//! changed, and the past is forgotten.
+//! policy that followed it would move work to and fro. So a step that is off what its backend took
+//! before by more than half is doubted once and ignored; if the next step is off too, the backend
+//! has changed, and the past is forgotten.
+//!
+//! A backend that was given more work takes longer, at most in proportion, because some of its time
+//! does not depend on the work. What a probe of a single brick took therefore says that a hundred
+//! bricks take between as long and a hundred times as long, and only a step beyond that is off.
 
 use crate::{Backend, Plan, StepTimes};
 use std::collections::VecDeque;
@@ -13,20 +17,28 @@ const MEMORY: usize = 5;
 /// Beyond this factor a step is doubted.
 const DOUBT: f64 = 1.5;
 
-/// Milliseconds per pair of both backends in the last steps that were believed.
+/// What both backends took per pair in the last steps that were believed.
 ///
 /// A median of five, so that two odd steps do not move it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Speeds {
-    /// Milliseconds per pair of the last steps that were believed, by backend.
-    recent: [VecDeque<f64>; 2],
-    /// The last step of a backend was doubted.
-    doubted: [bool; 2],
+    backends: [Speed; 2],
+}
+
+/// What one backend took per pair.
+#[derive(Debug, Clone, Default)]
+struct Speed {
+    /// Milliseconds per pair of the last steps that were believed.
+    recent: VecDeque<f64>,
+    /// Pairs of the last of them.
+    work: f64,
+    /// The last step was doubted.
+    doubted: bool,
 }
 
 impl Speeds {
-    /// Takes a step in. Says so when a backend's speed is so far from its median that the step
-    /// should be ignored; if the next one is off too, the backend has changed and the past is
+    /// Takes a step in. Says so when a backend took so much longer or shorter than before that the
+    /// step should be ignored; if the next one is off too, the backend has changed and the past is
     /// forgotten.
     ///
     /// Backends that had no work are passed over, so a backend that pauses keeps its median.
@@ -40,28 +52,12 @@ impl Speeds {
             if work == 0.0 || ms == 0.0 {
                 continue;
             }
-            let speed = ms / work;
-            let (recent, doubted) = (
-                &mut self.recent[backend as usize],
-                &mut self.doubted[backend as usize],
-            );
-            let usual = median(recent.iter().copied());
-            let factor = usual.map_or(1.0, |usual| speed / usual);
-            let off = !(1.0 / DOUBT..=DOUBT).contains(&factor);
-            if off && !*doubted {
-                *doubted = true;
+            if let Some(factor) = self.backends[backend as usize].doubt(work, ms) {
+                let name = backend.name();
                 doubt = Some(format!(
-                    "the {backend:?} backend took {factor:.2} times its median per pair: once is ignored"
+                    "the {name} took {factor:.2} times as long as before for its work: once is \
+                     ignored"
                 ));
-                continue;
-            }
-            if off {
-                recent.clear();
-            }
-            *doubted = false;
-            recent.push_back(speed);
-            if recent.len() > MEMORY {
-                recent.pop_front();
             }
         }
         doubt
@@ -69,7 +65,45 @@ impl Speeds {
 
     /// Median milliseconds per pair of a backend, if it has worked.
     pub(super) fn ms_per_pair(&self, backend: Backend) -> Option<f64> {
-        median(self.recent[backend as usize].iter().copied())
+        median(self.backends[backend as usize].recent.iter().copied())
+    }
+}
+
+impl Speed {
+    /// Takes a step in, or doubts it: how many times as long it took as was to be expected.
+    fn doubt(&mut self, work: f64, ms: f64) -> Option<f64> {
+        let factor = self.off(work, ms);
+        let off = !(1.0 / DOUBT..=DOUBT).contains(&factor);
+        if off && !self.doubted {
+            self.doubted = true;
+            return Some(factor);
+        }
+        // A median of steps with other work would say little about this one.
+        let grown = self.work.max(work) > DOUBT * self.work.min(work);
+        if off || grown {
+            self.recent.clear();
+        }
+        self.doubted = false;
+        self.work = work;
+        self.recent.push_back(ms / work);
+        if self.recent.len() > MEMORY {
+            self.recent.pop_front();
+        }
+        None
+    }
+
+    /// How many times as long a step took as was to be expected: anything between as long as before
+    /// and in proportion to the work. It is 1 if there is nothing to compare with.
+    fn off(&self, work: f64, ms: f64) -> f64 {
+        let Some(usual) = median(self.recent.iter().copied()) else {
+            return 1.0;
+        };
+        let (least, most) = (usual * self.work.min(work), usual * self.work.max(work));
+        if ms < least {
+            ms / least
+        } else {
+            (ms / most).max(1.0)
+        }
     }
 }
 

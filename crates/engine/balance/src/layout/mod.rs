@@ -4,6 +4,7 @@
 //!
 //! Consecutive bricks of about equal work form a subregion, the unit of transfer: a step needs
 //! some of them, at least 32, so that upload, computing and download of different ones overlap.
+//! They may also have about equal numbers of points ([`Equal::Points`]), and so of bytes to send.
 //!
 //! # Thresholds as numbers
 //!
@@ -48,7 +49,7 @@ pub(crate) mod ties;
 mod work;
 
 use crate::{Error, ErrorKind, plan::cut::Cut};
-use bricks::Bricks;
+use bricks::{Brick, Bricks};
 use load::{Load, Traffic, class_of};
 use merge::sort_runs;
 use nearfield_grid::memory::{
@@ -62,6 +63,38 @@ const LAYOUT: &str = "a layout of bricks";
 
 /// Subregions by default, and the least that tunes finely.
 pub const SUBREGIONS: usize = 32;
+
+/// What all subregions have about as much of.
+///
+/// Subregions of equal work end at about the same pace on a backend, so that transfers overlap with
+/// computing evenly. Those of equal numbers of points send about as many bytes each; in a cloud
+/// with dense places some of them are much more work than others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Equal {
+    /// Pairs to be tested.
+    #[default]
+    Work,
+    /// Points that get results.
+    Points,
+}
+
+/// How many subregions there are, and what they have about as much of.
+///
+/// A number stands for as many of equal work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subdivision {
+    /// Maximum number of subregions.
+    pub count: usize,
+    /// What they have about as much of.
+    pub equal: Equal,
+}
+
+impl From<usize> for Subdivision {
+    fn from(count: usize) -> Self {
+        let equal = Equal::Work;
+        Self { count, equal }
+    }
+}
 
 /// Bricks cut into subregions of about equal work, ready to be split between the backends.
 ///
@@ -136,12 +169,16 @@ pub(crate) struct LadderCut {
 }
 
 impl Layout {
-    /// Cuts `bricks` into at most `subregions` of about equal work: the difference from the mean is
-    /// below the work of the largest brick. Each holds at least one brick.
+    /// Cuts `bricks` into at most so many `subregions` of about equal work, or points: the
+    /// difference from the mean is below that of the largest brick. Each holds at least one brick.
     ///
     /// # Errors
     /// [`ErrorKind::NoSubregions`], [`ErrorKind::Memory`].
-    pub fn new(bricks: Bricks, subregions: usize, traffic: Traffic) -> Result<Self, Error> {
+    pub fn new(
+        bricks: Bricks,
+        subregions: impl Into<Subdivision>,
+        traffic: Traffic,
+    ) -> Result<Self, Error> {
         Self::with_ties(bricks, subregions, traffic, Ties::Even)
     }
 
@@ -151,14 +188,15 @@ impl Layout {
     /// As there.
     pub fn with_ties(
         bricks: Bricks,
-        subregions: usize,
+        subregions: impl Into<Subdivision>,
         traffic: Traffic,
         ties: Ties,
     ) -> Result<Self, Error> {
-        if subregions == 0 {
+        let subregions = subregions.into();
+        if subregions.count == 0 {
             return Err(ErrorKind::NoSubregions.into());
         }
-        let ranges = equal_work(&bricks, subregions)?;
+        let ranges = equal_parts(&bricks, subregions)?;
         let ranks = ranks(&bricks, ties)?;
         let all = bricks.as_slice().len();
         let mut layout = Self {
@@ -384,7 +422,7 @@ impl Layout {
     }
 
     /// How many bricks of a subregion's ladder lie below θ.
-    fn below(&self, subregion: usize, theta: f64) -> usize {
+    pub(crate) fn below(&self, subregion: usize, theta: f64) -> usize {
         self.keys[self.subregions[subregion].ladder.clone()].partition_point(|&key| key < theta)
     }
 
@@ -444,10 +482,7 @@ impl Layout {
         if bricks == ladder.len() {
             return self.highest();
         }
-        let next = self.rank(ladder[bricks]);
-        let first = ladder.partition_point(|&b| self.rank_of(b) < next.high);
-        let past = ladder.partition_point(|&b| self.rank_of(b) <= next.high);
-        next.key((bricks - first) as f64 / (past - first) as f64)
+        self.keys[self.subregions[subregion].ladder.start + bricks]
     }
 
     /// The CPU backend's share of the work at threshold `theta`, 0 to 1.
@@ -601,23 +636,27 @@ impl Layout {
     }
 }
 
-/// Ranges of bricks whose borders lie as near as can be to equal shares of the work. A border is
-/// set before the brick whose middle passes the next equal share, so no range misses its share by
-/// more than half a brick at either end.
-fn equal_work(bricks: &Bricks, count: usize) -> Result<Vec<Range<usize>>, Shortage> {
+/// Ranges of bricks whose borders lie as near as can be to equal shares of the work, or of the
+/// points. A border is set before the brick whose middle passes the next equal share, so no range
+/// misses its share by more than half a brick at either end.
+fn equal_parts(bricks: &Bricks, parts: Subdivision) -> Result<Vec<Range<usize>>, Shortage> {
     let all = bricks.as_slice();
-    let total = u128::from(bricks.work());
+    let size = |brick: &Brick| match parts.equal {
+        Equal::Work => u128::from(brick.work),
+        Equal::Points => u128::from(brick.targets),
+    };
+    let (total, count): (u128, _) = (all.iter().map(size).sum(), parts.count);
     let mut ranges = with_room(count.min(all.len()), LAYOUT)?;
     let (mut first, mut done) = (0, 0u128);
     for (brick, next) in all.iter().enumerate() {
-        let middle = done + u128::from(next.work) / 2;
+        let middle = done + size(next) / 2;
         // The border before this brick, when its middle lies past the next equal share.
         let passed = total > 0 && middle * count as u128 >= total * (ranges.len() as u128 + 1);
         if passed && brick > first && ranges.len() + 1 < count {
             ranges.push(first..brick);
             first = brick;
         }
-        done += u128::from(next.work);
+        done += size(next);
     }
     if first < all.len() {
         ranges.push(first..all.len());

@@ -15,6 +15,16 @@ pub enum Backend {
     Gpu,
 }
 
+impl Backend {
+    /// Its name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "CPU",
+            Self::Gpu => "GPU",
+        }
+    }
+}
+
 /// How the bricks of a subregion are split: the part of the CPU backend.
 ///
 /// Policies `band` and `model` cut by occupancy, `fraction` by order.

@@ -3,7 +3,9 @@
 mod common;
 
 mod emulate;
+mod hosts;
 mod model;
+mod page;
 mod plan;
 mod policies;
 mod tune;

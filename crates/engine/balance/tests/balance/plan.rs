@@ -1,8 +1,8 @@
 //! Every point is worked on exactly once by exactly one backend, and the halo is complete.
 
 use nearfield_balance::{
-    Backend, Bricks, CellLoad, Cut, Error, ErrorKind, Layout, Neighbourhood, Plan, RowOffset,
-    Stage, Ties, Traffic,
+    Backend, Bricks, CellLoad, Cut, Equal, Error, ErrorKind, Layout, Neighbourhood, Plan,
+    RowOffset, Stage, Subdivision, Subregion, Ties, Traffic,
 };
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -271,6 +271,62 @@ fn subregions_hold_about_the_same_work() {
             );
         }
         assert_eq!(next, layout.bricks().as_slice().len());
+    }
+}
+
+#[test]
+fn subregions_hold_about_the_same_number_of_points_where_that_is_asked_for() {
+    let bricks = || {
+        let cells = crate::common::clusters();
+        Bricks::new(cells, &Neighbourhood::cube(1), 2).unwrap()
+    };
+    let points = |layout: &Layout| -> Vec<u64> {
+        let bricks = layout.bricks().as_slice();
+        let of = |s: &Subregion| {
+            bricks[s.bricks.clone()]
+                .iter()
+                .map(|b| u64::from(b.targets))
+                .sum()
+        };
+        layout.subregions().iter().map(of).collect()
+    };
+    let parts = Subdivision {
+        count: 16,
+        equal: Equal::Points,
+    };
+    let equal = points(&Layout::new(bricks(), parts, Traffic::SUMS).unwrap());
+    let largest = bricks().as_slice().iter().map(|brick| brick.targets).max();
+    let mean = equal.iter().sum::<u64>() / 16;
+    assert!(equal.len() == 16);
+    assert!(
+        equal
+            .iter()
+            .all(|points| points.abs_diff(mean) <= u64::from(largest.unwrap()))
+    );
+    let by_work = points(&Layout::new(bricks(), 16, Traffic::SUMS).unwrap());
+    let spread = |points: &[u64]| points.iter().max().unwrap() - points.iter().min().unwrap();
+    assert!(
+        spread(&equal) < spread(&by_work) / 2,
+        "{equal:?} {by_work:?}"
+    );
+}
+
+#[test]
+fn a_threshold_of_a_cut_gives_the_cut_again_whatever_the_ties() {
+    for ties in [Ties::Even, Ties::Compact, Ties::Octaves] {
+        let bricks = Bricks::new(crate::common::uniform(), &Neighbourhood::cube(1), 3).unwrap();
+        let layout = Layout::with_ties(bricks, 6, Traffic::SUMS, ties).unwrap();
+        for subregion in 0..6 {
+            for bricks in 0..=layout.ladder(subregion).len() {
+                let cut = layout.cut_at(subregion, bricks);
+                let theta = layout.theta_of(subregion, cut);
+                assert_eq!(
+                    layout.cuts(theta)[subregion],
+                    cut,
+                    "{ties:?}, {subregion}, {bricks}"
+                );
+            }
+        }
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn start(
 }
 
 /// A pair kernel for the GPU. It has no value.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Program {}
 
 /// Says that this build compiles no kernels for a GPU.

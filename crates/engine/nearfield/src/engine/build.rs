@@ -18,7 +18,7 @@ use crate::{
     },
     balance::Strategy,
 };
-use nearfield_balance::Controller;
+use nearfield_balance::{Controller, Subdivision};
 use nearfield_cpu::{CpuBackend, RadiusRule};
 use nearfield_grid::{Bounds, Lattice, Radius};
 use nearfield_pairs::ListKind;
@@ -174,7 +174,10 @@ impl Builder {
         Settings {
             policy: self.policy,
             brick_edge: self.brick_edge,
-            subregions: self.subregions,
+            subregions: Subdivision {
+                count: self.subregions,
+                equal: self.equal,
+            },
             ties: ties_for(self.strategy),
             deterministic: self.deterministic,
         }

@@ -8,7 +8,7 @@
 //! instructions ([`Builder::simd`]).
 
 use crate::{Device, Precision, backend::split::BRICK_EDGE, balance::Strategy};
-use nearfield_balance::{Policy, SUBREGIONS};
+use nearfield_balance::{Equal, Policy, SUBREGIONS};
 use nearfield_cpu::{ListOrder, RadiusRule, SimdLevel};
 use nearfield_grid::Domain;
 use nearfield_pairs::ListKind;
@@ -61,6 +61,7 @@ pub struct Builder {
     /// Checked by `build`, like the next.
     pub(crate) brick_edge: u32,
     pub(crate) subregions: usize,
+    pub(crate) equal: Equal,
     pub(crate) deterministic: bool,
 }
 
@@ -144,8 +145,10 @@ impl Builder {
     /// With [`Device::Auto`] the CPU backend begins. Where there is a GPU's driver the first GPU,
     /// or [another](Self::auto_gpu), is started meanwhile at the second step (a set's first
     /// [`update`](crate::Engine::update)) of ten thousand points or more, and once it is ready both
-    /// backends divide the steps as with [`Device::Hybrid`]. A GPU that does not pay is left
-    /// without work, and one that cannot be used is not an error:
+    /// backends divide the steps as with [`Device::Hybrid`]. No step waits for the start, and the
+    /// engine's jobs so far are tried on the GPU before it is taken in;
+    /// [`Engine::warm_up`](crate::Engine::warm_up) does both at a time of the program's choosing. A
+    /// GPU that does not pay is left without work, and one that cannot be used is not an error:
     /// [`Report::reason`](crate::report::Report::reason) tells.
     pub fn device(mut self, device: Device) -> Self {
         self.device = device;
@@ -376,6 +379,13 @@ impl Builder {
         self.subregions = count;
         self
     }
+
+    /// What [`subregions`](Self::subregions) have about as much of: [`Equal::Work`], the default,
+    /// or [`Equal::Points`], where transfers of equal size matter more than equal times.
+    pub fn equal_subregions(mut self, equal: Equal) -> Self {
+        self.equal = equal;
+        self
+    }
 }
 
 impl Builder {
@@ -401,6 +411,7 @@ impl Builder {
             policy: Policy::Model,
             brick_edge: BRICK_EDGE,
             subregions: SUBREGIONS,
+            equal: Equal::Work,
             deterministic: false,
         }
     }

@@ -5,13 +5,31 @@
 
 use crate::{
     Device,
-    backend::Job,
+    backend::{Job, JobKind, gpu::Program},
     report::{JobReport, SplitReport},
 };
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
 };
+
+/// A kernel that an engine has run, without its type.
+#[derive(Debug, Clone)]
+pub(crate) struct KernelShape {
+    pub(crate) program: Program,
+    /// Channels of every field of the targets, and of the sources.
+    pub(crate) channels: [Vec<usize>; 2],
+    /// Numbers of a result.
+    pub(crate) width: usize,
+}
+
+/// A job to be rehearsed.
+#[derive(Debug, Clone)]
+pub(crate) struct RehearsedJob {
+    pub(crate) job: Job,
+    /// Of a job that runs a kernel.
+    pub(crate) kernel: Option<KernelShape>,
+}
 
 /// Where the jobs of an engine were done last.
 #[derive(Debug, Default)]
@@ -22,6 +40,8 @@ pub(crate) struct JobRecord {
     jobs: BTreeMap<Job, JobPlace>,
     /// Where the very last job was done.
     last: Option<Device>,
+    /// Kernels by their jobs, for a GPU that is there later.
+    kernels: BTreeMap<Job, KernelShape>,
 }
 
 /// Where a job was done, and why there.
@@ -37,6 +57,25 @@ impl JobRecord {
     pub(super) fn note(&mut self, job: Job, device: Device, reason: Arc<str>) {
         self.last = Some(device);
         self.jobs.insert(job, JobPlace { device, reason });
+    }
+
+    /// A job ran a kernel that a GPU can run too; `shape` is asked for once.
+    pub(super) fn note_kernel(&mut self, job: Job, shape: impl FnOnce() -> Option<KernelShape>) {
+        if let (false, Some(shape)) = (self.kernels.contains_key(&job), shape()) {
+            self.kernels.insert(job, shape);
+        }
+    }
+
+    /// The jobs so far that can be done again without their caller.
+    pub(super) fn to_rehearse(&self) -> Vec<RehearsedJob> {
+        let jobs = self.jobs.keys().map(|job| RehearsedJob {
+            job: *job,
+            kernel: self.kernels.get(job).cloned(),
+        });
+        let kept = jobs.filter(|RehearsedJob { job, kernel }| {
+            kernel.is_some() || matches!(job.kind, JobKind::Lists | JobKind::Counts)
+        });
+        kept.collect()
     }
 
     /// Where the last job was done; `None` before the first.

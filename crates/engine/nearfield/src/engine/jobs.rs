@@ -196,7 +196,7 @@ impl Engine {
         self.job_record().reports(divided)
     }
 
-    fn job_record(&self) -> MutexGuard<'_, JobRecord> {
+    pub(super) fn job_record(&self) -> MutexGuard<'_, JobRecord> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

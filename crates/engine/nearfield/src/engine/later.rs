@@ -1,4 +1,5 @@
-//! A GPU that is started on a thread of its own while an engine works.
+//! A GPU that is started on a thread of its own while an engine works, and on which the jobs of the
+//! engine are [rehearsed](super::rehearsal) there.
 //!
 //! The driver is searched for when the engine is built, which starts nothing; without one the
 //! engine never looks again.
@@ -7,13 +8,19 @@
 //! because a process must not end in the middle of it; a forked child, which has no such thread,
 //! does not.
 
+use super::search_pairs::SlotPair;
 use crate::{
-    backend::{accelerator::Accelerator, gpu},
+    backend::{HostMemory, Job, accelerator::Accelerator, gpu},
     balance::Strategy,
 };
+use nearfield_cpu::NeighborLists;
 use nearfield_grid::Precision;
 use std::{
     process,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::{self, JoinHandle},
 };
 
@@ -29,7 +36,35 @@ pub(crate) enum LaterGpu {
 /// A GPU, or why it could not be started.
 ///
 /// The text goes into the report as it is.
-type StartedGpu = Result<Box<dyn Accelerator>, String>;
+pub(super) type StartedGpu = Result<Rehearsed, String>;
+
+/// A device after a rehearsal, and the memory that it used.
+#[derive(Debug)]
+pub(crate) struct Rehearsed {
+    pub(crate) device: Box<dyn Accelerator>,
+    /// By slot, memory for copies of positions.
+    pub(crate) copies: Vec<Vec<HostMemory>>,
+    pub(crate) lists: Vec<(SlotPair, NeighborLists)>,
+    /// The jobs that were done.
+    pub(crate) jobs: Vec<Job>,
+}
+
+impl Rehearsed {
+    /// The device alone.
+    pub(super) fn into_device(self) -> Box<dyn Accelerator> {
+        self.device
+    }
+}
+
+/// A flag by which an engine that is dropped ends a rehearsal early.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub(super) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// A GPU that is being started. Dropping it waits for the thread: a process must not end while the
 /// driver starts.
@@ -39,26 +74,39 @@ pub(crate) struct StartingGpu {
     thread: Option<JoinHandle<StartedGpu>>,
     /// The process that it belongs to: a forked child has no such thread, and would wait for ever.
     process: u32,
+    stop: Stop,
+}
+
+/// Starts the GPU of a `turn`, counted around those that are there. Engines in `f64` are left to
+/// the CPU backend, so it is for `f32`.
+///
+/// # Errors
+/// Why it cannot be started.
+pub(super) fn start_gpu(turn: u32, strategy: Strategy) -> Result<Box<dyn Accelerator>, String> {
+    let gpus = match turn {
+        0 => 1,
+        _ => gpu::visible()?.len().max(1),
+    };
+    gpu::start((turn as usize % gpus) as u32, strategy, Precision::Single)
 }
 
 impl StartingGpu {
-    /// Begins to start the GPU of a `turn`, counted around those that are there. Engines in `f64`
-    /// are left to the CPU backend, so it is for `f32`.
+    /// Begins to `start` a GPU and to rehearse there, which ends early when it is told to stop.
     ///
     /// Returns the system's message if it gives no thread.
-    pub(super) fn begin(turn: u32, strategy: Strategy) -> Result<Self, String> {
-        let start = move || {
-            let gpus = match turn {
-                0 => 1,
-                _ => gpu::visible()?.len().max(1),
-            };
-            gpu::start((turn as usize % gpus) as u32, strategy, Precision::Single)
-        };
+    pub(super) fn begin(
+        start: impl FnOnce(&Stop) -> StartedGpu + Send + 'static,
+    ) -> Result<Self, String> {
+        let stop = Stop::default();
+        let stopped = stop.clone();
         let thread = thread::Builder::new().name("nearfield-start-gpu".to_owned());
-        let handle = thread.spawn(start).map_err(|error| error.to_string())?;
+        let handle = thread
+            .spawn(move || start(&stopped))
+            .map_err(|error| error.to_string())?;
         Ok(Self {
             thread: Some(handle),
             process: process::id(),
+            stop,
         })
     }
 
@@ -91,6 +139,7 @@ impl StartingGpu {
 
 impl Drop for StartingGpu {
     fn drop(&mut self) {
+        self.stop.0.store(true, Ordering::Relaxed);
         if let Some(handle) = self.thread.take() {
             if self.is_inherited() {
                 // Neither joined nor detached: there is no such thread here.
@@ -103,6 +152,11 @@ impl Drop for StartingGpu {
 }
 
 impl LaterGpu {
+    /// Whether a thread starts it.
+    pub(super) fn is_starting(&mut self) -> bool {
+        matches!(self, Self::Starting(_))
+    }
+
     /// A GPU later, where there may be one; with the reason for what runs until then.
     ///
     /// Called once, when an engine is built.

@@ -85,7 +85,7 @@ impl Engine {
     /// Lists are taken out of their pair while they are written, as the search borrows the engine.
     fn find_unlimited(&mut self) -> Result<(), Error> {
         for pair in self.outdated()? {
-            let mut lists = std::mem::take(&mut self.pairs.record(pair)?.lists);
+            let mut lists = self.pairs.record(pair)?.take_lists();
             let found = self.find_pair(lists_of(pair), &mut lists);
             let pair = self.pairs.record(pair)?;
             pair.lists = lists;
@@ -107,7 +107,7 @@ impl Engine {
     ///
     /// Lists that a device had a part in are sorted here, by the CPU backend, where they are to
     /// ascend.
-    fn find_pair(&self, job: Job, lists: &mut NeighborLists) -> Result<(), Error> {
+    pub(super) fn find_pair(&self, job: Job, lists: &mut NeighborLists) -> Result<(), Error> {
         let (kind, rule) = (self.settings.lists, self.settings.rule);
         let feature = match kind {
             ListKind::Full => Feature::Lists,

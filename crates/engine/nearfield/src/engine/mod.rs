@@ -15,7 +15,7 @@
 //! | `one_call` | lists without an engine of the caller's |
 //! | `traverse`, `verlet` | pair kernels, over cells, lists, or lists with a skin |
 //! | `jobs`, `job_record`, `report` | where a job runs, and the record of it |
-//! | `auto`, `later` | a GPU that is taken in while the engine works |
+//! | `auto`, `later`, `rehearsal` | a GPU that is taken in while the engine works |
 //! | `interrupt` | calls that end early |
 //! | `radii`, `point_radii` | radii of single points |
 //! | `filters`, `point_data` | cut-offs of types, exclusions, chosen targets, the k nearest |
@@ -51,6 +51,7 @@ pub(crate) mod point_data;
 mod point_radii;
 pub(crate) mod query;
 pub(crate) mod radii;
+mod rehearsal;
 mod remove;
 pub(crate) mod report;
 mod report_json;

@@ -113,7 +113,8 @@ impl Engine {
                 let (lattice, target) = (&self.lattice, &mut self.sets[set.slot()]);
                 let grid = &mut target.grid;
                 let copy = grid.build(positions, bounds, lattice, &self.backend);
-                target.spare_copy = copy.map_err(refuse)?.or(target.spare_copy.take());
+                let copy = copy.map_err(refuse)?;
+                target.keep_spare(copy);
                 self.undelivered = true;
             }
         }
@@ -142,7 +143,7 @@ impl Engine {
         }
         let from = Words::of(positions, precision).ok()?;
         // Not the copy of the positions that the set has: it keeps them if these are refused.
-        let spare = self.sets[set.slot()].spare_copy.take();
+        let spare = self.sets[set.slot()].spare_copies.pop();
         let mut copy = device.copy(spare, numbers).ok()?;
         let to = &mut copy[..numbers];
         let bounds = device
@@ -152,7 +153,7 @@ impl Engine {
         match bounds.filter(|bounds| bounds.check(positions, domain).is_ok()) {
             Some(bounds) => Some((copy, bounds)),
             None => {
-                self.sets[set.slot()].spare_copy = Some(copy);
+                self.sets[set.slot()].keep_spare(Some(copy));
                 self.restore(set);
                 None
             }
@@ -166,7 +167,7 @@ impl Engine {
     fn keep(&mut self, set: PointSetId, copy: HostMemory, points: usize, bounds: Bounds) {
         let target = &mut self.sets[set.slot()];
         let old = target.grid.take_copy(&self.lattice);
-        target.spare_copy = old.or(target.spare_copy.take());
+        target.keep_spare(old);
         target.grid.defer(copy, points, bounds, &self.lattice);
     }
 
@@ -197,6 +198,21 @@ impl Engine {
             if set != placed.slot() {
                 self.bring(set);
             }
+        }
+    }
+
+    /// Hands a set to the device, if it does not have it, with memory for the positions that come
+    /// next. Without memory that is left to the next update.
+    pub(super) fn make_ready(&mut self, set: PointSetId) {
+        self.bring(set.slot());
+        let target = &self.sets[set.slot()];
+        let Some(numbers) = target.grid.copied().map(<[f32]>::len) else {
+            return;
+        };
+        let device = self.accelerator.as_deref();
+        if let (Some(device), true) = (device, target.spare_copies.is_empty()) {
+            let copy = device.copy(None, numbers);
+            self.sets[set.slot()].keep_spare(copy.ok());
         }
     }
 

@@ -33,6 +33,8 @@ pub(crate) struct SearchPair {
     missing: MissingLists,
     /// Outdated lists stay here for their memory, which the next search uses.
     pub(crate) lists: NeighborLists,
+    /// Better memory for the next lists, such as a device can write to.
+    spare: Option<NeighborLists>,
 }
 
 impl SearchPair {
@@ -43,7 +45,14 @@ impl SearchPair {
             current: false,
             missing: MissingLists::NotFound,
             lists: NeighborLists::default(),
+            spare: None,
         }
+    }
+
+    /// The lists, to be written anew.
+    pub(crate) fn take_lists(&mut self) -> NeighborLists {
+        let before = std::mem::take(&mut self.lists);
+        self.spare.take().unwrap_or(before)
     }
 
     /// The lists, if there were any, are no longer those of the sets as they are.
@@ -201,6 +210,22 @@ impl SearchPairs {
     /// All records, in no order.
     pub(crate) fn records(&self) -> impl Iterator<Item = &SearchPair> {
         self.records.values()
+    }
+
+    /// Memory for the next lists of a pair that has some.
+    pub(crate) fn spare_lists(&mut self, pair: SlotPair, lists: NeighborLists) {
+        if let Some(record) = self.records.get_mut(&pair) {
+            record.spare = Some(lists);
+        }
+    }
+
+    /// The lists of all pairs, which have none then.
+    pub(crate) fn take_lists(&mut self) -> Vec<(SlotPair, NeighborLists)> {
+        let taken = self.records.iter_mut().map(|(pair, record)| {
+            record.current = false;
+            (*pair, record.take_lists())
+        });
+        taken.collect()
     }
 
     /// Bytes of all lists.

@@ -20,6 +20,9 @@ use nearfield_cpu::{CpuBackend, PairFilter, PairOfSets, SortedRadii};
 use nearfield_grid::{Grid, Lattice, Permutation};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+/// Copies of the positions that take turns.
+const SPARES: usize = 2;
+
 /// A point set sorted by cell.
 #[derive(Debug)]
 pub(crate) struct Set {
@@ -27,9 +30,9 @@ pub(crate) struct Set {
     pub(crate) id: PointSetId,
     /// Sorted on the host, or a copy of the positions that a device has sorted.
     pub(crate) grid: LazyGrid,
-    /// Memory for a copy of the positions that the GPU can read, while none is needed: page-locking
-    /// it takes as long as sorting.
-    pub(crate) spare_copy: Option<HostMemory>,
+    /// Memory for up to [`SPARES`] copies of the positions that the GPU can read, while they are
+    /// not needed: page-locking it takes as long as sorting.
+    pub(crate) spare_copies: Vec<HostMemory>,
     /// Counts the positions that the set has had.
     ///
     /// Moving to another lattice counts too, as sorted places change with it.
@@ -67,7 +70,7 @@ impl Set {
         Self {
             id,
             grid: Grid::new(lattice).into(),
-            spare_copy: None,
+            spare_copies: Vec::new(),
             stamp: 0,
             places: OnceLock::new(),
             radii: PointRadii::default(),
@@ -122,8 +125,19 @@ impl Set {
 
     /// Bytes of copies of the positions.
     pub(crate) fn copy_bytes(&self) -> usize {
-        let spare = self.spare_copy.as_deref().map_or(0, size_of_val);
+        let spare: usize = self
+            .spare_copies
+            .iter()
+            .map(|copy| size_of_val(&**copy))
+            .sum();
         self.grid.copy_bytes() + spare
+    }
+
+    /// Keeps memory for the next copy, unless there is enough.
+    pub(crate) fn keep_spare(&mut self, copy: Option<HostMemory>) {
+        if self.spare_copies.len() < SPARES {
+            self.spare_copies.extend(copy);
+        }
     }
 
     /// The grid has been built anew.

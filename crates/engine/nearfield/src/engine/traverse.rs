@@ -21,7 +21,7 @@ use crate::{
         support::{Choice, Feature, choose},
         values::Values,
     },
-    engine::jobs::job,
+    engine::{job_record::KernelShape, jobs::job},
     kernels::Field,
     lists::VerletLists,
 };
@@ -340,7 +340,12 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
             sources,
         );
         let reason = match engine.second_backend() {
-            None => engine.reason.clone(),
+            None => {
+                if engine.later.is_some() {
+                    engine.job_record().note_kernel(job, || self.shape());
+                }
+                engine.reason.clone()
+            }
             Some(device) => {
                 let work = self.kernel_work(PairsFrom::Search);
                 let filtered = engine.filter_feature([targets.slot(), sources.slot()]);
@@ -374,6 +379,16 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
             fields: self.fields(),
             pairs,
         }
+    }
+
+    /// The kernel without its type, if it has text for a GPU.
+    fn shape(&self) -> Option<KernelShape> {
+        let channels = |fields: &[Field<'_>]| fields.iter().map(Field::channels).collect();
+        Some(KernelShape {
+            program: gpu::program_of(self.kernel).ok()?,
+            channels: [&self.given.targets, &self.given.sources].map(|fields| channels(fields)),
+            width: K::Output::COUNT,
+        })
     }
 
     /// The CPU backend checks fields and output itself.

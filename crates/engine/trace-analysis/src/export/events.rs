@@ -4,6 +4,7 @@
 //! Viewers draw a track as a stack, so two intervals of it must lie apart or within each other.
 //! Steps of ranks and streams of a device overlap otherwise, and get as many tracks as they need.
 
+use super::fit::Tracks;
 use crate::analysis::{Analysis, Source, activity_name};
 use nearfield_trace::model::{Interval, Phase, Span};
 use serde_json::{Map, Value, json};
@@ -176,30 +177,17 @@ fn apart<'a>(name: &str, slices: Vec<Slice<'a>>) -> Vec<Track<'a>> {
 fn divided<'a>(name: &str, mut slices: Vec<Slice<'a>>, nest: bool) -> Vec<Track<'a>> {
     slices.sort_by_key(|slice| (slice.time.begin(), std::cmp::Reverse(slice.time.end())));
     let mut tracks: Vec<Track<'a>> = Vec::new();
-    // Ends of the slices that are open on every track.
-    let mut open: Vec<Vec<u64>> = Vec::new();
+    let mut places = Tracks::new(nest);
     for slice in slices {
-        let time = slice.time;
-        let fits = |ends: &mut Vec<u64>| {
-            while ends.last().is_some_and(|end| *end <= time.begin()) {
-                ends.pop();
-            }
-            ends.last().is_none_or(|end| nest && time.end() <= *end)
-        };
-        let free = open.iter_mut().position(fits);
-        let at = free.unwrap_or_else(|| {
-            let number = tracks.len() + 1;
-            let name = if number == 1 {
-                name.to_owned()
-            } else {
-                format!("{name} {number}")
+        let at = places.place(slice.time);
+        if at == tracks.len() {
+            let name = match at {
+                0 => name.to_owned(),
+                _ => format!("{name} {}", at + 1),
             };
             let slices = Vec::new();
             tracks.push(Track { name, slices });
-            open.push(Vec::new());
-            number - 1
-        });
-        open[at].push(time.end());
+        }
         tracks[at].slices.push(slice);
     }
     tracks

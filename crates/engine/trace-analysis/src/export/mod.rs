@@ -3,6 +3,7 @@
 mod chrome;
 mod csv;
 mod events;
+mod fit;
 mod perfetto;
 
 pub use self::chrome::write_chrome;

@@ -80,6 +80,45 @@ fn spans_become_stages_and_steps() {
 }
 
 #[test]
+fn a_compressed_recording_is_read_like_any_other() {
+    let folder = TempDir::new().unwrap();
+    let [plain, compressed] = ["trace.jsonl", "trace.jsonl.zst"].map(|name| {
+        let path = folder.path().join(name);
+        let (layer, recording) = options().record(&path).unwrap();
+        let dispatch = Dispatch::new(Registry::default().with(layer));
+        dispatcher::with_default(&dispatch, || (0..2000).for_each(step));
+        recording.finish().unwrap();
+        path
+    });
+    let trace = Trace::open(&compressed).unwrap();
+    assert!(trace.damage.is_none(), "{}", trace.damage);
+    assert_eq!((trace.steps.len(), trace.spans.len()), (2000, 6000));
+    assert_eq!(trace.steps[1999].step, 1999);
+    let [all, short] = [&plain, &compressed].map(|path| path.metadata().unwrap().len());
+    assert!(6 * short < all, "{short} of {all} bytes");
+
+    // What a crash leaves: everything before the frame that is cut.
+    let bytes = std::fs::read(&compressed).unwrap();
+    let cut = folder.path().join("cut");
+    std::fs::write(&cut, &bytes[..bytes.len() - 5]).unwrap();
+    let trace = Trace::open(&cut).unwrap();
+    assert!(
+        trace.damage.cut && trace.damage.lines == 1,
+        "{}",
+        trace.damage
+    );
+    assert!(
+        trace.damage.to_string().contains("compressed"),
+        "{}",
+        trace.damage
+    );
+    // Of a file that is cut within its header nothing can be told.
+    std::fs::write(&cut, &bytes[..20]).unwrap();
+    let refused = Trace::open(&cut).unwrap_err().to_string();
+    assert!(refused.contains("damaged"), "{refused}");
+}
+
+#[test]
 fn a_step_within_a_step_is_a_stage() {
     let trace = recorded(options(), || {
         let _step = tracing::info_span!(target: TARGET, "coupled", step = 7).entered();

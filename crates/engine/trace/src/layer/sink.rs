@@ -6,6 +6,7 @@
 
 use crate::{
     Error, ErrorKind,
+    compressed::Compressor,
     model::{Header, Lost, Record},
     write::Writer,
 };
@@ -32,6 +33,8 @@ pub(crate) type OnError = Box<dyn FnOnce(&io::Error) + Send>;
 pub(crate) enum Destination {
     /// A file, which replaces an existing one when the first record of the run is written.
     File(BufWriter<NewFile>),
+    /// The same, compressed.
+    Compressed(Compressor<BufWriter<NewFile>>),
     /// Anything else.
     Other(Box<dyn Write + Send>),
 }
@@ -39,11 +42,10 @@ pub(crate) enum Destination {
 impl Destination {
     /// Has a file take its place.
     fn settle(&mut self) -> io::Result<()> {
+        self.flush()?;
         match self {
-            Self::File(file) => {
-                file.flush()?;
-                file.get_mut().settle()
-            }
+            Self::File(file) => file.get_mut().settle(),
+            Self::Compressed(frames) => frames.output().get_mut().settle(),
             Self::Other(_) => Ok(()),
         }
     }
@@ -53,6 +55,7 @@ impl Write for Destination {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::File(file) => file.write(bytes),
+            Self::Compressed(frames) => frames.write(bytes),
             Self::Other(to) => to.write(bytes),
         }
     }
@@ -60,6 +63,7 @@ impl Write for Destination {
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::File(file) => file.flush(),
+            Self::Compressed(frames) => frames.flush(),
             Self::Other(to) => to.flush(),
         }
     }

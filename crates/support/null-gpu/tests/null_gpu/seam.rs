@@ -122,6 +122,55 @@ fn refusals() {
 }
 
 #[test]
+fn the_step_that_takes_a_gpu_in_loads_no_program_and_page_locks_no_memory() {
+    on_null_gpu("seam::taken_in");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn taken_in() {
+    let mut engine = Engine::builder(1.5).threads(2).build().unwrap();
+    let edge = 28;
+    let all = (0..edge * edge * edge).map(|k| [k % edge, k / edge % edge, k / edge / edge]);
+    let points: Vec<[f32; 3]> = all.map(|place| place.map(|x| x as f32)).collect();
+    let set = engine.add_point_set(&points).unwrap();
+    let density = SphDensity::with_support(1.5);
+    let mass = vec![1.0f32; points.len()];
+    let step = |engine: &mut Engine| {
+        engine.update(set, &points).unwrap();
+        engine.find_neighbors().unwrap();
+        engine.count_neighbors(set, set).unwrap();
+        let traversal = engine.traverse(&density, set, set).sources(&mass);
+        traversal.run().unwrap();
+        engine.report().gpu.is_some()
+    };
+    let copy = size_of_val(&points[..]) as u64;
+    // A step that begins before the GPU is ready is the CPU's.
+    let mut before = counts();
+    while !step(&mut engine) {
+        // The thread that starts it ends in the middle of one of these, and not between two lines.
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        before = counts();
+    }
+    for number in 0..4 {
+        let after = counts();
+        assert!(
+            after.to_device > before.to_device,
+            "step {number}: {after:?}"
+        );
+        let made = after.page_locked - before.page_locked;
+        // Where the CPU has the larger part of lists their memory grows once.
+        assert!(
+            number > 0 || made < copy,
+            "{made} bytes, {copy} are a copy of the points"
+        );
+        assert_eq!(after.modules, before.modules, "step {number}");
+        before = counts();
+        step(&mut engine);
+    }
+}
+
+#[test]
 fn both_backends_share_jobs_and_leave_others_to_the_cpu() {
     on_null_gpu("seam::shared");
 }

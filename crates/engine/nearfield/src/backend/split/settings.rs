@@ -6,7 +6,7 @@
 //! as a few numbers a target.
 
 use crate::balance::Strategy;
-use nearfield_balance::{Policy, SUBREGIONS, Ties};
+use nearfield_balance::{Policy, SUBREGIONS, Subdivision, Ties};
 
 /// Cells along an edge of a brick, where nothing else was asked for.
 pub(crate) const BRICK_EDGE: u32 = 2;
@@ -18,8 +18,8 @@ pub(crate) struct Settings {
     pub(crate) policy: Policy,
     /// Cells along each edge of a brick, 1 to 8.
     pub(crate) brick_edge: u32,
-    /// Subregions of a step, 1 to 64.
-    pub(crate) subregions: usize,
+    /// Subregions of a step, 1 to 64 of them.
+    pub(crate) subregions: Subdivision,
     /// Order of bricks whose occupancy is alike.
     pub(crate) ties: Ties,
     /// Nothing may depend on what steps took.
@@ -32,7 +32,7 @@ impl Settings {
         Self {
             policy,
             brick_edge: BRICK_EDGE,
-            subregions: SUBREGIONS,
+            subregions: SUBREGIONS.into(),
             ties: ties_for(Strategy::Flat),
             deterministic: false,
         }

@@ -86,7 +86,7 @@ impl GpuBackend {
                 largest: T::LARGEST,
             };
             let to = (&mut named.indices, &mut named.notes);
-            received(self, to, given, (KIND, about), |kernels, values| {
+            received(self, to, given, (KIND, 1, about), |kernels, values| {
                 kernels.numbers(&self.stream, values, size_of::<T>() == 8, largest)
             })?;
             if named.placed != points.last_sort() {

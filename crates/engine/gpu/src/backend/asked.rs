@@ -13,11 +13,11 @@
 //! so kernels look points up unchecked.
 
 use super::{
-    filter::PerPoint,
     given_data::{PointNumber, received},
     gpu::GpuBackend,
     lattice::next_number,
     lists::DeviceLists,
+    per_point::PerPoint,
     points::DevicePoints,
     refused::{NotedData, RefusedData, RefusedValues},
     share::DeviceShare,

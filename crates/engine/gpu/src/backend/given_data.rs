@@ -9,8 +9,9 @@
 //! types and radii are within the range that was asked for, so kernels may look them up unchecked.
 
 use super::{
-    filter::{DevicePointData, PerPoint, words_of},
+    filter::{DevicePointData, words_of},
     gpu::GpuBackend,
+    per_point::PerPoint,
     refused::{NotedData, RefusedData, RefusedPointData},
 };
 use crate::{

@@ -281,6 +281,11 @@ public:
         return Policy::done(nf_set_radii(handle_, set, radii.data(), radii.size()));
     }
 
+    /* The same in double precision. */
+    result<void> set_radii(std::uint32_t set, span<const double> radii) {
+        return Policy::done(nf_set_radii_f64(handle_, set, radii.data(), radii.size()));
+    }
+
     /* The type of every point; see nf_set_types(). */
     result<void> set_types(std::uint32_t set, span<const std::uint32_t> types) {
         return Policy::done(nf_set_types(handle_, set, types.data(), types.size()));
@@ -440,6 +445,18 @@ public:
         nf_status status = at.whole();
         if (status == NF_STATUS_OK) {
             status = nf_query_radii_f32(handle_, at.first, at.points, at.stride, radii.data(),
+                                        radii.size(), sources, &found);
+        }
+        return Policy::done(status, status == NF_STATUS_OK ? query_result(found) : query_result());
+    }
+
+    /* The same in double precision. */
+    result<query_result> query(positions<double> at, span<const double> radii,
+                               std::uint32_t sources) const {
+        nf_query *found = nullptr;
+        nf_status status = at.whole();
+        if (status == NF_STATUS_OK) {
+            status = nf_query_radii_f64(handle_, at.first, at.points, at.stride, radii.data(),
                                         radii.size(), sources, &found);
         }
         return Policy::done(status, status == NF_STATUS_OK ? query_result(found) : query_result());

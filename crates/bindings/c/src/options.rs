@@ -76,7 +76,7 @@ pub struct NfOptions {
     /// 0, the default: pairs exactly as far apart as the radius are neighbours; 1: they are not.
     pub strict: u32,
     /// An nf_radius_rule; NF_RADIUS_RULE_UNIFORM by default. By any other rule every set needs
-    /// radii of its points: nf_set_radii(). In f32 only, and not strictly within the radius.
+    /// radii of its points: nf_set_radii(). Not strictly within the radius.
     pub radii: u32,
     /// Only this many of the nearest neighbours, nearest first, at equal distances the smaller
     /// index; 0, the default, for all within the radius. On the CPU, and not with half or ascending

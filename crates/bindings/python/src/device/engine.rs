@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     call::guarded, density::density_kernel, domain::DomainArgs, errors::raise, filters,
-    pairs::Wanted, points::field, settings::precision_of,
+    pairs::Wanted, points::{OwnRadii, field}, settings::precision_of,
 };
 use nearfield::{
     Error, PointSetId, Precision,
@@ -58,7 +58,7 @@ use std::{mem, sync::Arc};
 pub(crate) struct PyDeviceEngine {
     pub(super) shared: Arc<SharedEngine>,
     radius: f64,
-    precision: Precision,
+    pub(super) precision: Precision,
     memory_limit: Option<u64>,
 }
 
@@ -260,7 +260,8 @@ impl PyDeviceEngine {
     /// full, whatever the engine's are. Where finish() returns False, ask again. From the
     /// first query on positions are a set of the engine's own, which len() counts.
     ///
-    /// radii: a radius for every position, an array of the host, where the rule of the engine
+    /// radii: a radius for every position, an array of the host of float32 or of the precision,
+    /// where the rule of the engine
     /// counts the radius of the target ("gather" and "symmetric").
     #[pyo3(signature = (positions, set=0, *, radii=None))]
     fn query(
@@ -272,11 +273,12 @@ impl PyDeviceEngine {
     ) -> PyResult<PyDeviceNeighbors> {
         let positions = self.shared.given(positions, "positions")?;
         positions.points(self.coordinates())?;
-        let radii = radii.map(|radii| field(radii, 1, "radii", Precision::Single));
+        let radii = radii.map(|radii| OwnRadii::of(radii, 1, self.precision));
         let radii = radii.transpose()?;
         let double = self.precision == Precision::Double;
         let arrays = self.shared.work(py, vec![positions], |state, given| {
-            state.query(&self.shared, (&given[0], double), radii.as_deref(), set)
+            let radii = radii.as_ref().map(OwnRadii::get);
+            state.query(&self.shared, (&given[0], double), radii, set)
         })?;
         PyDeviceNeighbors::of(py, arrays)
     }

@@ -242,6 +242,11 @@ impl Layout {
         self.expect(dtype, fits, wanted)
     }
 
+    /// Returns true if the array holds values of this type.
+    pub(crate) fn is(&self, dtype: Dtype) -> bool {
+        self.dtype == dtype.name()
+    }
+
     /// Checks that the array holds values of this type in this shape.
     pub(crate) fn shaped(&self, dtype: Dtype, wanted: &[usize]) -> Result<(), ArrayError> {
         self.expect(dtype, |shape| shape == wanted, &tuple(wanted))

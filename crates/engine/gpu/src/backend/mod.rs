@@ -57,6 +57,7 @@ mod on_host;
 mod order;
 mod pair_arrays;
 mod pairs;
+mod per_point;
 mod points;
 mod refused;
 mod rows;
@@ -80,7 +81,7 @@ pub use delivery::{Delivered, ListPart};
 pub use device_fields::{CheckedField, DeviceField, DeviceFields, SideOfFields};
 pub use fields::{StagedField, StagedFields, StagedSides};
 pub use filter::{
-    DeviceCutoffs, DeviceFilter, DevicePointData, HostExclusions, HostPointData, LastPairs, Stamped,
+    DeviceCutoffs, DeviceFilter, DevicePointData, HostExclusions, HostPointData, LastPairs,
 };
 pub use columns::DeviceColumns;
 pub use given_data::PointNumber;
@@ -92,6 +93,7 @@ pub use moved::{Moved, MovedPoints};
 pub use nearest::DeviceNearest;
 pub use pair_arrays::{DoublePairViews, GeometryQuantities, HostPairs, PairViews};
 pub use pairs::{Deliver, DeviceResults, PairCall, PairFields, PairScratch};
+pub use per_point::Stamped;
 pub use points::DevicePoints;
 pub use refused::{RefusedPointData, RefusedValues};
 pub use rows::HostRows;

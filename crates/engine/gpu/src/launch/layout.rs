@@ -203,9 +203,9 @@ nearfield_shared::shared_structs! {
         pub(crate) excluded_starts: u64,
         /// The points that every point excludes, ascending.
         pub(crate) excluded: u64,
-        /// Radius of every target.
+        /// Radius of every target, in the precision of the positions.
         pub(crate) target_radii: u64,
-        /// Radius of every source, with room for `READ_AHEAD` more.
+        /// The same of every source, with room for `READ_AHEAD` more.
         pub(crate) source_radii: u64,
         /// The last pair that is kept of every target, where only the nearest are.
         pub(crate) nearest: u64,

@@ -236,7 +236,7 @@ impl<T: Scalar> RankedEngine<T> {
         let radii = self.settings.rule.needs_targets().then_some(radii);
         let positions = T::positions(&asked.positions);
         self.engine
-            .query_into(positions, radii, part, &mut scratch)?;
+            .query_into(positions, radii.map(Into::into), part, &mut scratch)?;
         Ok(scratch.into_lists())
     }
 }

@@ -83,7 +83,7 @@ fn query(rule: RadiusRule, nearest: Option<u32>, periodic: bool, seed: u64) {
     let counts = rule.needs_targets();
     let (mut scratch, radii) = (QueryScratch::default(), counts.then_some(&of_positions[..]));
     let lists = one
-        .query_into(&positions, radii, set, &mut scratch)
+        .query_into(&positions, radii.map(Into::into), set, &mut scratch)
         .unwrap();
     for ranks in [1, 2, 3, 5] {
         let found = on_ranks(ranks, |transport| {

@@ -45,7 +45,7 @@ pub struct NfDeviceOptions {
     /// 0, the default: pairs exactly as far apart as the radius are neighbours; 1: they are not.
     pub strict: u32,
     /// An nf_radius_rule; NF_RADIUS_RULE_UNIFORM by default. By any other rule every set needs
-    /// radii of its points: nf_device_engine_set_radii(). In f32 only, and not strictly within the
+    /// radii of its points: nf_device_engine_set_radii(). Not strictly within the
     /// radius.
     pub radii: u32,
     /// Only this many of the nearest neighbours, nearest first, at equal distances the smaller

@@ -245,6 +245,7 @@ impl<T> LentSystems<T> {
             radii: self.radii.as_view(),
             cells: self.cells.as_ref().map(|cells| cells.as_view()),
             periodic: self.periodic.as_ref().map(|flags| flags.as_view()),
+            strict: false,
         }
     }
 }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     call::guarded, density::density_kernel, domain::DomainArgs, errors::raise, filters,
-    pairs::Wanted, points::{OwnRadii, field}, settings::precision_of,
+    pairs::Wanted, points::OwnRadii, settings::precision_of,
 };
 use nearfield::{
     Error, PointSetId, Precision,

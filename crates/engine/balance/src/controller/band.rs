@@ -90,7 +90,9 @@ impl Band {
         }
         self.shorter &= ratio > beta;
         if self.shorter {
-            return keep(format!("{seen} is above {beta}, and shorter than with a brick less"));
+            return keep(format!(
+                "{seen} is above {beta}, and shorter than with a brick less"
+            ));
         }
         if ratio < alpha && now == 0 {
             return probe(layout, cuts, &seen);

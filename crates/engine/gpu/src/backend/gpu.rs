@@ -22,7 +22,8 @@ use crate::{
     error::{Error, ErrorKind},
     handles::{Context, DeviceValue, Event, Stream},
     launch::{
-        AscendKernels, ColumnsKernel, GridKernels, PointDataKernels, ShareKernels, SlotKernels, TraversalKernels,
+        AscendKernels, ColumnsKernel, GridKernels, PointDataKernels, ShareKernels, SlotKernels,
+        TraversalKernels,
     },
     memory::{HostBuffer, HostCopy, Queue},
     program::{Module, Modules, Program},

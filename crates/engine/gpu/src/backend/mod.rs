@@ -77,13 +77,13 @@ pub use all_pairs::{AllPairsScratch, PointsPerThread};
 pub use asked::NamedPoints;
 pub use catalogue::programs;
 pub use chunks::{PartViews, PartialLists};
+pub use columns::DeviceColumns;
 pub use delivery::{Delivered, ListPart};
 pub use device_fields::{CheckedField, DeviceField, DeviceFields, SideOfFields};
 pub use fields::{StagedField, StagedFields, StagedSides};
 pub use filter::{
     DeviceCutoffs, DeviceFilter, DevicePointData, HostExclusions, HostPointData, LastPairs,
 };
-pub use columns::DeviceColumns;
 pub use given_data::PointNumber;
 pub use gpu::GpuBackend;
 pub use halo::{HaloField, HaloResults, HaloScratch};

@@ -48,8 +48,8 @@ pub(crate) use kernel::{SCAN_TILE, scan_tiles};
 pub use kernel_lattice::KernelLattice;
 pub(crate) use layout::{
     Arguments as ChildArguments, FilteredWalk, Filters, Following, Geometry, Lattice, Launches,
-    MAX_UNIFORMS, Nearest, Outlet, PairArrays, PairOutput, Parts, Points, Row, Status, Stored, StoredLists,
-    StridedChannels, SystemArrays, SystemsStatus, Table, Walk, image_steps,
+    MAX_UNIFORMS, Nearest, Outlet, PairArrays, PairOutput, Parts, Points, Row, Status, Stored,
+    StoredLists, StridedChannels, SystemArrays, SystemsStatus, Table, Walk, image_steps,
 };
 pub(crate) use point_data::{PointDataKernels, TakenValues};
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};

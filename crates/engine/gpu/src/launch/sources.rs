@@ -339,7 +339,13 @@ pub const ALL_PAIRS: Source = Source {
 pub const SYSTEMS: Source = Source {
     name: "systems",
     text: include_str!("../../../../../kernels/cuda/systems.cu"),
-    headers: &[CONSTANTS, LOOK_BACK, PAIR_OUTPUT, SYSTEM_BOXES, SYSTEM_PAIRS],
+    headers: &[
+        CONSTANTS,
+        LOOK_BACK,
+        PAIR_OUTPUT,
+        SYSTEM_BOXES,
+        SYSTEM_PAIRS,
+    ],
     layouts: &[],
     launches_children: false,
     kernels: &["systems_prepare", "systems_search"],

@@ -192,12 +192,12 @@ pub use geometry::DeviceGeometry;
 pub use helper::CpuHelper;
 pub use lent::Lent;
 pub use lists::DeviceListsView;
-pub use nearfield_gpu::{DeviceColumns, DeviceSystems};
 pub use nearfield_gpu::{
     Context, DeviceArray, DeviceArrayMut, DeviceBuffer, DeviceField, DeviceValue, DeviceView,
     DeviceViewMut, DoublePairViews, DriverError, Event, GeometryQuantities, PairViews, PointNumber,
     PositionNumber, Stream,
 };
+pub use nearfield_gpu::{DeviceColumns, DeviceSystems};
 pub use systems::{DevicePairsView, DeviceSystemSearch};
 pub use traverse::{DeviceKernel, DeviceTraversal, WithCpu};
 pub use verlet::DeviceVerletLists;

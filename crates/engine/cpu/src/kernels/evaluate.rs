@@ -43,7 +43,7 @@ use crate::{
         scratch::Scratch,
         walk::Walk,
     },
-    simd::{LANES, Simd, Task},
+    simd::{LANES, Simd, Task, TaskOn},
 };
 use nearfield_pairs::{Channels, Field, PairKernel};
 use std::ops::Range;
@@ -108,7 +108,7 @@ impl<K: PairKernel> Task for TraverseTask<'_, K> {
                 batches: &mut batches,
             };
             // SAFETY: the caller guarantees the level.
-            unsafe { S::call(evaluate) };
+            unsafe { S::call_on(evaluate, shared.kernel) };
         }
         self.scratch.gathered = gathered;
         self.scratch.packed = packed;
@@ -134,9 +134,9 @@ struct Evaluate<'a, K: PairKernel> {
     batches: &'a mut Batches,
 }
 
-impl<K: PairKernel> Task for Evaluate<'_, K> {
+impl<K: PairKernel> TaskOn<K> for Evaluate<'_, K> {
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    unsafe fn run_on<S: Simd>(self, kernel: &K) {
         if self.candidates.len() == 0 && self.group.is_whole() {
             return self.put_nothing();
         }
@@ -166,11 +166,11 @@ impl<K: PairKernel> Task for Evaluate<'_, K> {
                     if walk.double().is_some() {
                         target.exact = walk.exact_select(slot);
                     }
-                    self.packed::<S>(&target, value)
+                    self.packed::<S>(kernel, &target, value)
                 } else if S::IS_SCALAR {
-                    self.masked::<S, ANY>(&target, value)
+                    self.masked::<S, ANY>(kernel, &target, value)
                 } else {
-                    with_mode!(self.group.mode, MODE => self.masked::<S, MODE>(&target, value))
+                    with_mode!(self.group.mode, MODE => self.masked::<S, MODE>(kernel, &target, value))
                 }
             };
             let Some(sums) = self.batches.add::<K>(self.group, sums) else {
@@ -200,7 +200,12 @@ impl<K: PairKernel> Evaluate<'_, K> {
     /// # Safety
     /// The processor has the level `S`.
     #[inline(always)]
-    unsafe fn packed<S: Simd>(&self, target: &Select, value: K::Target) -> [f32; MAX_OUTPUTS] {
+    unsafe fn packed<S: Simd>(
+        &self,
+        kernel: &K,
+        target: &Select,
+        value: K::Target,
+    ) -> [f32; MAX_OUTPUTS] {
         let to = PackNeighbors {
             gathered: Arrays {
                 count: K::Source::COUNT,
@@ -214,13 +219,12 @@ impl<K: PairKernel> Evaluate<'_, K> {
         // the candidates; there is room for all of them and LANES more.
         unsafe {
             let reduce = ReducePacked {
-                kernel: self.shared.kernel,
                 count: (self.pack)(target, self.candidates, to),
                 neighbors: &Neighbors::of(self.packed),
                 value,
                 sums: &mut sums,
             };
-            S::call(reduce);
+            S::call_on(reduce, kernel);
         }
         sums
     }
@@ -234,6 +238,7 @@ impl<K: PairKernel> Evaluate<'_, K> {
     #[inline(always)]
     unsafe fn masked<S: Simd, const MODE: Mode>(
         &self,
+        kernel: &K,
         target: &Select,
         value: K::Target,
     ) -> [f32; MAX_OUTPUTS] {
@@ -246,7 +251,7 @@ impl<K: PairKernel> Evaluate<'_, K> {
             unsafe { single.near_vectors::<S::Single, MODE>(mode, first, end) }
         };
         // By value, for the compiler to keep them.
-        let (kernel, gathered, own_tag) = (self.shared.kernel, self.gathered, target.own_tag);
+        let (gathered, own_tag) = (self.gathered, target.own_tag);
         let contribution = |k: usize| {
             // SAFETY: `k` is below the number of candidates rounded up to whole vectors, and all
             // arrays of the candidates, and the gathered channels, are padded by a vector.

@@ -29,7 +29,7 @@ use crate::{
     filter::visit::TakePairs,
     pool::CpuBackend,
     sets::pairs::PairsOfImage,
-    simd::{LANES, level::SimdLevel, with_level},
+    simd::{LANES, level::SimdLevel, with_level_on},
     stored::listed::ListedPairs,
 };
 use nearfield_grid::memory::Shortage;
@@ -94,13 +94,12 @@ impl<'a, K: PairKernel> FilteredTraversal<'a, K> {
         let (d, d2) = listed.pointers();
         // There is room for the pairs and LANES more, in `listed` as in the channels.
         let reduce = ReducePacked {
-            kernel: self.kernel,
             count,
             neighbors: &Neighbors { d, d2, channels },
             value: target_value::<K::Target>(self.fields.targets, target),
             sums: &mut sums,
         };
-        with_level(level, reduce);
+        with_level_on(level, reduce, self.kernel);
         let value = K::Output::read(|channel| sums[channel]);
         // SAFETY: every target lies in one task, and is visited once there.
         unsafe { self.results.put::<K>(target, value) };

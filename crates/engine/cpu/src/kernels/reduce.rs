@@ -20,7 +20,7 @@ use crate::{
         scan::Channels as Arrays,
     },
     simd::{
-        LANES, Simd, Task,
+        LANES, Simd, TaskOn,
         vector::{Compress, Vector},
     },
 };
@@ -88,10 +88,8 @@ impl Neighbors {
     }
 }
 
-/// [`reduce_packed`] as a function of its own, for callers that call it once per target anyway.
+/// [`reduce_packed`] as a function of its own on the kernel, for callers that call it once per target anyway.
 pub(crate) struct ReducePacked<'a, K: PairKernel> {
-    /// The kernel.
-    pub(crate) kernel: &'a K,
     /// Number of neighbours.
     pub(crate) count: usize,
     /// The neighbours.
@@ -102,10 +100,10 @@ pub(crate) struct ReducePacked<'a, K: PairKernel> {
     pub(crate) sums: &'a mut [f32; MAX_OUTPUTS],
 }
 
-impl<K: PairKernel> Task for ReducePacked<'_, K> {
+impl<K: PairKernel> TaskOn<K> for ReducePacked<'_, K> {
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
-        let (kernel, count, neighbors) = (self.kernel, self.count, self.neighbors);
+    unsafe fn run_on<S: Simd>(self, kernel: &K) {
+        let (count, neighbors) = (self.count, self.neighbors);
         // SAFETY: the processor has the level; the maker of the task made room for LANES neighbours
         // more than there are.
         *self.sums = unsafe { reduce_packed::<K, S>(kernel, count, neighbors, self.value) };
@@ -201,6 +199,7 @@ pub(super) unsafe fn reduce<K: PairKernel, S: Simd>(
     contribution: impl Fn(usize) -> MaskedContribution<K>,
 ) -> [f32; MAX_OUTPUTS] {
     let width = S::Single::LANES;
+    let lanes = loop_lanes(LANES);
     let mut sums = [0.0; MAX_OUTPUTS];
     // SAFETY: the caller guarantees the level; a kernel has at most MAX_OUTPUTS channels, so every
     // value has an element of the block, all LANES of its channels are written before they are
@@ -210,9 +209,12 @@ pub(super) unsafe fn reduce<K: PairKernel, S: Simd>(
         for first in 0..count.div_ceil(LANES) {
             let mut block = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
             // The kernel for sixteen neighbours, into a local block by channel.
-            for lane in 0..LANES {
+            for lane in 0..lanes {
                 contribution(first * LANES + lane).write(|channel, value| {
-                    block.get_unchecked_mut(channel)[lane].write(value);
+                    block
+                        .get_unchecked_mut(channel)
+                        .get_unchecked_mut(lane)
+                        .write(value);
                 });
             }
             for channel in 0..K::Output::COUNT {
@@ -304,6 +306,7 @@ pub(super) unsafe fn reduce_some<K: PairKernel, S: Simd>(
     contribution: impl Fn(usize) -> MaskedContribution<K>,
 ) -> [f32; MAX_OUTPUTS] {
     let width = S::Single::LANES;
+    let lanes = loop_lanes(width);
     let mut sums = [0.0; MAX_OUTPUTS];
     let mut partial = Partial::NONE;
     partial.clear::<K>();
@@ -319,9 +322,12 @@ pub(super) unsafe fn reduce_some<K: PairKernel, S: Simd>(
                 let first = begin + near.trailing_zeros() as usize * width;
                 near &= near - 1;
                 let mut block = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
-                for lane in 0..width {
+                for lane in 0..lanes {
                     contribution(first + lane).write(|channel, value| {
-                        block.get_unchecked_mut(channel)[lane].write(value);
+                        block
+                            .get_unchecked_mut(channel)
+                            .get_unchecked_mut(lane)
+                            .write(value);
                     });
                 }
                 for channel in 0..K::Output::COUNT {
@@ -336,6 +342,17 @@ pub(super) unsafe fn reduce_some<K: PairKernel, S: Simd>(
         }
     }
     sums
+}
+
+/// The number of lanes, as a number that the compiler does not know. It would otherwise unroll a
+/// loop over them before it is vectorised, and what vectorises straight-line code leaves many
+/// kernels scalar.
+#[inline(always)]
+pub(super) fn loop_lanes(lanes: usize) -> usize {
+    let unknown = std::hint::black_box(lanes);
+    // SAFETY: the number is a multiple of itself, and not zero.
+    unsafe { std::hint::assert_unchecked(unknown.is_multiple_of(lanes) && unknown >= lanes) };
+    unknown
 }
 
 /// A contribution that counts only if its candidate is a neighbour.

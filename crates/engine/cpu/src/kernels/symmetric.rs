@@ -47,7 +47,7 @@
 use super::{
     fields::{Fields, first_channel_of, gather_channels, room, sorted_channels},
     noted::{Done, TaskPairs, Vectors},
-    reduce::{MAX_OUTPUTS, Partial, Results, combine_lanes},
+    reduce::{MAX_OUTPUTS, Partial, Results, combine_lanes, loop_lanes},
     single::{Single, VECTORS},
     together::{self, SAMPLED, in_pages, put_together},
     window::{PAGE, Window, WindowSums, by_page},
@@ -65,7 +65,7 @@ use crate::{
     pool::CpuBackend,
     sets::share::Share,
     simd::{
-        LANES, Simd, Task,
+        LANES, Simd, Task, TaskOn,
         vector::{Compress, Vector},
         with_level,
     },
@@ -318,7 +318,7 @@ impl<K: PairKernel> Task for SymmetricTask<'_, '_, '_, K> {
             // SAFETY: the caller guarantees the level, and the vectors of all targets have been
             // written or read.
             unsafe {
-                S::call(evaluate);
+                S::call_on(evaluate, self.symmetric.kernel);
                 match self.pairs {
                     TaskPairs::Search => {}
                     TaskPairs::Note(notes) => notes.end(&vectors),
@@ -350,9 +350,9 @@ struct EvaluateSymmetric<'a, 'b, K: PairKernel> {
     window: &'a mut Window<'b>,
 }
 
-impl<K: PairKernel> Task for EvaluateSymmetric<'_, '_, K> {
+impl<K: PairKernel> TaskOn<K> for EvaluateSymmetric<'_, '_, K> {
     #[inline(always)]
-    unsafe fn run<S: Simd>(mut self) {
+    unsafe fn run_on<S: Simd>(mut self, kernel: &K) {
         // SAFETY: the caller guarantees the level; the mode is what the candidates carry; there is
         // room for the channels of all candidates, the targets first among them, and LANES more.
         unsafe {
@@ -365,15 +365,15 @@ impl<K: PairKernel> Task for EvaluateSymmetric<'_, '_, K> {
                 // Points have radii of their own in open domains and single precision only.
                 let mode = self.group.mode;
                 if S::IS_SCALAR {
-                    self.target::<S, ANY>(k);
+                    self.target::<S, ANY>(kernel, k);
                     continue;
                 }
                 match (has(mode, EXACT), has(mode, RADII), has(mode, SHIFTED)) {
-                    (false, false, false) => self.target::<S, 0>(k),
-                    (false, false, true) => self.target::<S, SHIFTED>(k),
-                    (false, true, _) => self.target::<S, RADII>(k),
-                    (true, _, false) => self.target::<S, EXACT>(k),
-                    (true, _, true) => self.target::<S, { EXACT | SHIFTED }>(k),
+                    (false, false, false) => self.target::<S, 0>(kernel, k),
+                    (false, false, true) => self.target::<S, SHIFTED>(kernel, k),
+                    (false, true, _) => self.target::<S, RADII>(kernel, k),
+                    (true, _, false) => self.target::<S, EXACT>(kernel, k),
+                    (true, _, true) => self.target::<S, { EXACT | SHIFTED }>(kernel, k),
                 }
             }
             if !self.group.keeps {
@@ -407,7 +407,7 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
     /// # Safety
     /// The processor has the level `S`, and `MODE` is the candidates' mode, or [`ANY`].
     #[inline(always)]
-    unsafe fn target<S: Simd, const MODE: Mode>(&mut self, number: usize) {
+    unsafe fn target<S: Simd, const MODE: Mode>(&mut self, kernel: &K, number: usize) {
         let (mode, width) = (self.group.mode, S::Single::LANES);
         let slot = self.group.slots.start + number;
         // Targets are the first candidates, but for those whose candidates were kept.
@@ -424,7 +424,7 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
         let single = Single::new(position, walk.r2(slot), self.candidates);
         // By value: the compiler would read them again for every vector, because it cannot know
         // that the sums do not overlap with them.
-        let (kernel, gathered, sums) = (self.symmetric.kernel, self.gathered, self.sums);
+        let (gathered, sums) = (self.gathered, self.sums);
         let targets_at = self.symmetric.channels.targets_at;
         // SAFETY: targets are candidates.
         let own_values = unsafe { Self::values(gathered, targets_at, own) };
@@ -434,6 +434,7 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
         } else {
             width
         };
+        let lanes = loop_lanes(step);
         // Candidates before the vector of the target are targets before it, which have met it
         // already; those in its vector before it are far away, in double precision masked.
         let (mut begin, len) = (own / step * step, self.candidates.len());
@@ -456,7 +457,7 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
                     let candidates = &*self.candidates;
                     let found = ExactBlock::of::<S::Single, MODE>(mode, &exact, candidates, first);
                     // The kernel for some pairs: both contributions go to local blocks.
-                    for lane in 0..step {
+                    for lane in 0..lanes {
                         let k = first + lane;
                         let (pair, within) = if let Some(found) = &found {
                             found.pair(lane)
@@ -469,11 +470,17 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
                         let (on_target, on_source) = kernel.symmetric(pair, own_values, values);
                         on_target.write(|channel, value| {
                             let value = if near { value } else { K::REDUCE.identity() };
-                            to_target.get_unchecked_mut(channel)[lane].write(value);
+                            to_target
+                                .get_unchecked_mut(channel)
+                                .get_unchecked_mut(lane)
+                                .write(value);
                         });
                         on_source.write(|channel, value| {
                             let value = if near { value } else { K::REDUCE.identity() };
-                            to_source.get_unchecked_mut(channel)[lane].write(value);
+                            to_source
+                                .get_unchecked_mut(channel)
+                                .get_unchecked_mut(lane)
+                                .write(value);
                         });
                     }
                     for channel in 0..K::Output::COUNT {

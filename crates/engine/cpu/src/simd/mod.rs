@@ -48,11 +48,20 @@ pub(crate) trait Simd: Copy {
     ///
     /// # Safety
     /// The processor has the level.
-    unsafe fn call<T: Task>(task: T);
+    unsafe fn call<T: Task>(task: T) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { Self::call_on(task, &()) }
+    }
+
+    /// Runs `task` as [`call`](Self::call) does, with a reference that is an argument of that
+    /// function: see [`TaskOn`].
+    ///
+    /// # Safety
+    /// The processor has the level.
+    unsafe fn call_on<C, T: TaskOn<C>>(task: T, on: &C);
 }
 
 /// A loop that is compiled for every level.
-///
 ///
 /// Loops are structs with their arguments, because a closure that is passed to a function with
 /// target features is compiled without them.
@@ -62,6 +71,27 @@ pub(crate) trait Task {
     /// # Safety
     /// The processor has the level `S`.
     unsafe fn run<S: Simd>(self);
+}
+
+/// A loop that reads a value of the caller's, such as a pair kernel, for every lane.
+///
+/// The compiler may read what an argument of a function points to before it is needed, but not what
+/// a pointer in a struct leads to. A kernel that reads a constant only in one branch would otherwise
+/// keep its whole loop from being vectorised, except where vectors have masks.
+pub(crate) trait TaskOn<C> {
+    /// Runs the loop; see [`Task::run`].
+    ///
+    /// # Safety
+    /// The processor has the level `S`.
+    unsafe fn run_on<S: Simd>(self, on: &C);
+}
+
+impl<T: Task> TaskOn<()> for T {
+    #[inline(always)]
+    unsafe fn run_on<S: Simd>(self, (): &()) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.run::<S>() }
+    }
 }
 
 /// Implements [`Simd`] for a level by its vectors and its target features.
@@ -78,15 +108,15 @@ macro_rules! level {
             type Double = $double;
 
             #[inline(always)]
-            unsafe fn call<T: Task>(task: T) {
+            unsafe fn call_on<C, T: TaskOn<C>>(task: T, on: &C) {
                 #[inline(never)]
                 $(#[target_feature(enable = $features)])?
-                unsafe fn compiled<T: Task>(task: T) {
-                    // SAFETY: the processor has the level, as the caller of `call` guarantees.
-                    unsafe { task.run::<$level>() }
+                unsafe fn compiled<C, T: TaskOn<C>>(task: T, on: &C) {
+                    // SAFETY: the processor has the level, as the caller of `call_on` guarantees.
+                    unsafe { task.run_on::<$level>(on) }
                 }
-                // SAFETY: as above.
-                unsafe { compiled(task) }
+                // SAFETY: the caller guarantees that the processor has the level.
+                unsafe { compiled(task, on) }
             }
         }
     };
@@ -144,16 +174,21 @@ pub(crate) fn at_level<T: WithLevel>(level: SimdLevel, of: T) -> T::Output {
 ///
 /// The match costs nothing beside a task, which works for microseconds at least.
 pub(crate) fn with_level<T: Task>(level: SimdLevel, task: T) {
+    with_level_on(level, task, &());
+}
+
+/// Runs a task on a value of the caller's, as [`with_level`] does.
+pub(crate) fn with_level_on<C, T: TaskOn<C>>(level: SimdLevel, task: T, on: &C) {
     // SAFETY: the processor has the level, see above.
     unsafe {
         match level {
             #[cfg(target_arch = "x86_64")]
-            SimdLevel::Avx512 => Avx512::call(task),
+            SimdLevel::Avx512 => Avx512::call_on(task, on),
             #[cfg(target_arch = "x86_64")]
-            SimdLevel::Avx2 => Avx2::call(task),
+            SimdLevel::Avx2 => Avx2::call_on(task, on),
             #[cfg(target_arch = "aarch64")]
-            SimdLevel::Neon => Neon::call(task),
-            _ => Scalar::call(task),
+            SimdLevel::Neon => Neon::call_on(task, on),
+            _ => Scalar::call_on(task, on),
         }
     }
 }

@@ -167,13 +167,12 @@ impl<K: PairKernel> Task for ListsTask<'_, K> {
                 gather_fields(shared.fields.sources, listed.sources(), channels);
                 let (d, d2) = listed.pointers();
                 let reduce = ReducePacked {
-                    kernel: shared.kernel,
                     count,
                     neighbors: &Neighbors { d, d2, channels },
                     value: target_value::<K::Target>(shared.fields.targets, target),
                     sums: &mut sums,
                 };
-                S::call(reduce);
+                S::call_on(reduce, shared.kernel);
             }
             let value = K::Output::read(|channel| sums[channel]);
             // SAFETY: every target lies in one task, and is visited once there.

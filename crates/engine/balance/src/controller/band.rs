@@ -14,7 +14,8 @@
 //! subregion where it is lowest, down where it is highest. So thresholds of all subregions stay
 //! within a notch of each other, and sparse bricks go to the CPU backend everywhere before denser
 //! ones do anywhere. A step moves as many notches as fit, and the last one in part, down to a
-//! single brick; so the rule settles in few steps whatever the number of subregions.
+//! single brick; so the rule settles in few steps whatever the number of subregions. Only where not
+//! even a brick fits at the lowest threshold does one from a higher threshold go ahead.
 //!
 //! Inside the band a backend may still wait for the other for 1 − α of the time, so unlike `model`
 //! this can be slower than the better single backend by as much.
@@ -90,7 +91,9 @@ impl Band {
         }
         self.shorter &= ratio > beta;
         if self.shorter {
-            return keep(format!("{seen} is above {beta}, and shorter than with a brick less"));
+            return keep(format!(
+                "{seen} is above {beta}, and shorter than with a brick less"
+            ));
         }
         if ratio < alpha && now == 0 {
             return probe(layout, cuts, &seen);
@@ -277,12 +280,13 @@ impl<'a> Notches<'a> {
     }
 }
 
-/// One brick, the one of least work among the first of all ladders, to the CPU backend.
+/// One brick, the sparsest of all and of least work among these, to the CPU backend.
 ///
-/// The brick is chosen small, because a probe costs the step what the CPU backend takes for it.
+/// A small one costs the step little, and the sparsest goes over first in any case.
 fn probe(layout: &Layout, mut cuts: Vec<Cut>, seen: &str) -> Decision {
     let with_points = (0..cuts.len()).filter(|&s| !layout.ladder(s).is_empty());
-    match with_points.min_by_key(|&s| layout.work_below(s, 1)) {
+    let points = |s: usize| layout.bricks().as_slice()[layout.ladder(s)[0] as usize].targets;
+    match with_points.min_by_key(|&s| (points(s), layout.work_below(s, 1))) {
         None => Decision::new(cuts, Action::Keep, "there are no points".to_owned()),
         Some(s) => {
             cuts[s] = layout.cut_at(s, 1);

@@ -114,7 +114,7 @@ fn main() -> ExitCode {
     let asked = Asked::parse();
     let (near, all) = (asked.near, asked.all);
     println!(
-        "nearfield {}, {} point(s) a set, device {}",
+        "nearfield {}, {} points per set, device {}",
         env!("CARGO_PKG_VERSION"),
         asked.points,
         asked.device

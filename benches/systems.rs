@@ -132,6 +132,7 @@ fn time_on_device<T: SystemReal + DeviceValue>(
         radii: radii.as_view(),
         cells: Some(cells.as_view()),
         periodic: Some(periodic.as_view()),
+        strict: false,
     };
     let mut search = DeviceSystemSearch::<T, i32>::on(&stream)?;
     let mut times = Vec::new();

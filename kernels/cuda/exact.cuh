@@ -75,8 +75,13 @@ struct Exact {
             + ((lattice.rounding[0] * fabsf(target.x) + lattice.rounding[1] * fabsf(target.y))
                 + lattice.rounding[2] * fabsf(target.z));
         const double least = 2.0 * lattice.radius - reach;
+        double farthest = reach;
+#if (NF_FILTERS & NF_RADII) && NF_DOUBLE
+        // Errors of proxies are bounded for the radius of the lattice, so for smaller ones too.
+        farthest = reach - lattice.radius + fmin(static_cast<double>(target.reach), lattice.radius);
+#endif
         // Larger, and smaller, by 2^-20.
-        outer = static_cast<float>(reach * reach * (1.0 + 9.5367431640625e-7));
+        outer = static_cast<float>(farthest * farthest * (1.0 + 9.5367431640625e-7));
         inner = lattice.has_inner && least >= 0.5 * lattice.radius
             ? static_cast<float>(least * least * (1.0 - 9.5367431640625e-7)) : -1.0f;
     }

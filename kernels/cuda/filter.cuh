@@ -12,13 +12,11 @@
 
 #if NF_FILTERS
 
-static_assert(!DOUBLE || !(NF_FILTERS & NF_RADII), "radii of single points are in f32");
-
 // What one target asks of its pairs.
 struct TargetFilter {
     const Walk& walk;
 #if NF_FILTERS & NF_RADII
-    float own;
+    Given own;
 #endif
 #if NF_FILTERS & NF_NAMED
     const Given* cutoffs;  // with every type, or null
@@ -67,9 +65,14 @@ struct TargetFilter {
     __device__ __forceinline__ bool keeps(u32 k, Given d2, i64 a = 0, i64 b = 0, i64 c = 0) const {
         const Filters& filters = filters_of(walk);
 #if NF_FILTERS & NF_RADII
-        if (filters.source_radii) {
-            const float radius = __ldg(filters.source_radii + k);
-            if (!(d2 <= fmaxf(own, __fmul_rn(radius, radius)))) return false;
+        // In double precision the walk compares with bounds of all radii.
+        if (DOUBLE || filters.source_radii) {
+            Given limit = own;
+            if (filters.source_radii) {
+                const Given square = square_of(__ldg(filters.source_radii + k));
+                limit = square > limit ? square : limit;
+            }
+            if (!(d2 <= limit)) return false;
         }
 #endif
 #if NF_FILTERS & NF_NAMED

@@ -23,16 +23,24 @@ retire_refused(u64* __restrict__ refused) {
     refused[2] = 1;
 }
 
-// Radii from `least` to `most`; others become `least`.
+// Radii from `least` to `most`, of f64 where they are `wide` and else of f32, to either where
+// searches are `exact` or not; others become `least`. A note has 32 bits for a radius that is
+// refused, which is rounded away from those that are not.
 extern "C" __global__ void __launch_bounds__(GRID_THREADS)
-take_radii(const float* __restrict__ from, u32 count, float least, float most, float* __restrict__ to,
-           u64* __restrict__ refused) {
+take_radii(const void* __restrict__ from, u32 wide, u32 exact, u32 count, double least, double most,
+           void* __restrict__ to, u64* __restrict__ refused) {
     const u32 point = blockIdx.x * GRID_THREADS + threadIdx.x;
     if (point >= count) return;
-    const float radius = from[point];
+    double radius = wide ? static_cast<const double*>(from)[point]
+                         : static_cast<double>(static_cast<const float*>(from)[point]);
+    if (!exact) radius = static_cast<double>(static_cast<float>(radius));
     const bool usable = radius >= least && radius <= most;
-    to[point] = usable ? radius : least;
-    if (!usable) refuse(refused, point, __float_as_uint(radius));
+    const double kept = usable ? radius : least;
+    if (exact) static_cast<double*>(to)[point] = kept;
+    else static_cast<float*>(to)[point] = static_cast<float>(kept);
+    if (usable) return;
+    const float told = radius > most ? __double2float_ru(radius) : -__double2float_ru(-radius);
+    refuse(refused, point, __float_as_uint(told));
 }
 
 // Whole numbers of 32 bits, or of 64 where they are `wide`, up to `most`; others become 0.

@@ -76,6 +76,8 @@ struct Systems {
     u32 points;
     u32 many;                // bits 0 to 2: radii, cells and flags are of each system
     u32 half;                // each pair stands once
+    u32 strict;              // pairs exactly as far apart as the radius are not neighbours
+    u32 pad;
 };
 
 // A system's cell, ready to be searched.
@@ -87,7 +89,7 @@ struct SystemBox {
     double norms[3];         // lengths of the inverse vectors
     double drift;            // error of a fraction per box
     double radius;
-    double r2;               // fl(r r) in the precision of the search
+    double r2;               // fl(r r) in the precision of the search; the number below if strict
 };
 static_assert(sizeof(SystemBox) == nf::SYSTEM_BOX, "the buffer of boxes has room");
 
@@ -151,7 +153,12 @@ __device__ __forceinline__ bool make_box(const Systems& systems, u32 system, Sys
     const double given = systems.radii[systems.many & 1 ? system : 0];
     const Real radius = static_cast<Real>(given);
     box.radius = static_cast<double>(radius);
-    box.r2 = static_cast<double>(radius * radius);
+    const Real squared = radius * radius;
+    // More than half the distance to the next number, or as much at a power of two, whose next
+    // number below is half as far: rounded, the difference is the number below.
+    const Real step = squared * static_cast<Real>(unit_roundoff<Real>());
+    const Real below = squared - step;
+    box.r2 = static_cast<double>(systems.strict ? below : squared);
     if (!(box.radius >= power_of_two(-50) && box.radius <= power_of_two(63))) return false;
     const double* const cell = systems.cells + (systems.many & 2 ? 9ull * system : 0);
     const unsigned char* const periodic = systems.periodic + (systems.many & 4 ? 3ull * system : 0);

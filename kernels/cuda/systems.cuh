@@ -18,6 +18,7 @@
 // only ever too many.
 #pragma once
 #include "look_back.cuh"
+#include "pair_output.cuh"
 #include "system_boxes.cuh"
 
 constexpr u32 THREADS = nf::SYSTEM_THREADS;
@@ -44,23 +45,6 @@ __device__ __forceinline__ Number smallest_of_warp(Number number) {
     for (int step = 16; step > 0; step /= 2) number = smaller(number, __shfl_xor_sync(~0u, number, step));
     return number;
 }
-
-// Where results go; arrays that are not wanted are null.
-struct PairOutput {
-    u64* starts;             // entries before every point, and all of them behind the last
-    void* targets;           // numbers of `index_bytes`
-    void* sources;
-    int* images;             // 3 numbers of a pair
-    void* displacements;     // 3 numbers of a pair
-    void* distances;
-    u64 capacity;            // entries that there is room for
-    u32 index_bytes;         // 4 or 8
-    u32 pad;
-
-    __device__ __forceinline__ bool is_wanted() const {
-        return targets || sources || images || displacements || distances;
-    }
-};
 
 // The targets of a block.
 struct Unit {
@@ -435,11 +419,6 @@ struct Masks {
         return pairs;
     }
 };
-
-__device__ __forceinline__ void put_index(void* array, u64 at, u32 bytes, u32 index) {
-    if (bytes == 8) static_cast<i64*>(array)[at] = index;
-    else static_cast<u32*>(array)[at] = index;
-}
 
 // The pairs that are in the list, to their places in all arrays that are wanted.
 template <class Real>

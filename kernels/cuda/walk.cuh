@@ -66,8 +66,8 @@ struct Filters {
     const u32* source_molecules;
     const u64* excluded_starts;     // for every point of the set, and one behind…
     const u32* excluded;            // …where the points that it excludes begin, which ascend
-    const float* target_radii;
-    const float* source_radii;      // nf::READ_AHEAD more behind the last
+    const Given* target_radii;
+    const Given* source_radii;      // nf::READ_AHEAD more behind the last
     const Nearest* nearest;         // of every target in the caller's order
     float largest_source;           // of these
     float per_radius;               // what around.cuh reaches for a radius, in its unit of length…
@@ -106,8 +106,8 @@ struct Target {
     u32 index;           // the caller's
     int4 wraps;
 #if NF_FILTERS & NF_RADII
-    float own;           // the square of its radius, -1 where that does not count
-    float limit;         // what squared distances of candidates are compared with first
+    Given own;           // the square of its radius, -1 where that does not count
+    float limit;         // single precision: what squared distances of candidates are compared with first
     float reach;         // no pair is farther apart
 #endif
 };
@@ -116,6 +116,13 @@ struct Target {
 __device__ __forceinline__ int4 wraps_of(const Points& points, u32 slot) {
     return points.flags[ANY_WRAPPED] ? points.wraps[slot] : make_int4(0, 0, 0, 0);
 }
+
+// fl(r r) of a radius.
+__device__ __forceinline__ float square_of(float radius) { return __fmul_rn(radius, radius); }
+__device__ __forceinline__ double square_of(double radius) { return radius * radius; }
+
+__device__ __forceinline__ float rounded_up(float x) { return x; }
+__device__ __forceinline__ float rounded_up(double x) { return __double2float_ru(x); }
 
 __device__ __forceinline__ Target target_at(const Walk& walk, u32 slot) {
     const float4 at = walk.targets.at[slot];
@@ -130,10 +137,11 @@ __device__ __forceinline__ Target target_at(const Walk& walk, u32 slot) {
     if (walk.lattice.periodic) target.wraps = wraps_of(walk.targets, slot);
 #if NF_FILTERS & NF_RADII
     const Filters& filters = filters_of(walk);
-    const float radius = filters.target_radii ? filters.target_radii[target.index] : 0.0f;
-    target.own = filters.target_radii ? __fmul_rn(radius, radius) : -1.0f;
-    target.limit = filters.source_radii ? walk.lattice.r2 : target.own;
-    target.reach = filters.source_radii ? fmaxf(radius, filters.largest_source) : radius;
+    const Given radius = filters.target_radii ? filters.target_radii[target.index] : Given(0);
+    target.own = filters.target_radii ? square_of(radius) : Given(-1);
+    target.limit = DOUBLE || filters.source_radii ? walk.lattice.r2 : static_cast<float>(target.own);
+    const float reach = rounded_up(radius);
+    target.reach = filters.source_radii ? fmaxf(reach, filters.largest_source) : reach;
 #endif
     return target;
 }

@@ -135,8 +135,9 @@ extern "C" void run_retire(u64* refused) {
     launch(1, [=] { retire_refused(refused); });
 }
 
-extern "C" void run_radii(const float* from, u32 count, float least, float most, float* to, u64* refused) {
-    launch(count, [=] { take_radii(from, count, least, most, to, refused); });
+extern "C" void run_radii(const void* from, u32 wide, u32 exact, u32 count, double least, double most, void* to,
+                          u64* refused) {
+    launch(count, [=] { take_radii(from, wide, exact, count, least, most, to, refused); });
 }
 
 extern "C" void run_numbers(const u32* from, u32 wide, u32 count, u32 most, u32* to, u64* refused) {

@@ -22,11 +22,17 @@ pub struct RankedBuilder {
     pub(crate) lists: ListKind,
     pub(crate) strategy: Strategy,
     pub(crate) deterministic: bool,
+    /// Number of types that cut-offs are for.
+    pub(crate) types: Option<usize>,
+    /// Whether only the nearest are kept.
+    pub(crate) nearest: bool,
+    pub(crate) strict: bool,
     pub(crate) gpu_messages: bool,
 }
 
 impl RankedBuilder {
     /// The defaults. Every list ascends by id, which is what makes it the same on all ranks.
+    /// [`nearest`](Self::nearest) has another order with that property.
     pub(crate) fn new(radius: f64) -> Self {
         Self {
             engine: Engine::builder(radius).list_order(ListOrder::Ascending),
@@ -37,6 +43,9 @@ impl RankedBuilder {
             lists: ListKind::Full,
             strategy: Strategy::Flat,
             deterministic: false,
+            types: None,
+            nearest: false,
+            strict: false,
             gpu_messages: false,
         }
     }
@@ -69,6 +78,31 @@ impl RankedBuilder {
     pub fn lists(mut self, kind: ListKind) -> Self {
         self.engine = self.engine.lists(kind);
         self.lists = kind;
+        self
+    }
+
+    /// A cut-off for every pair of types of points; see [`nearfield::Builder::cutoffs`].
+    /// [`set_types`](crate::RankedEngine::set_types) takes the types.
+    pub fn cutoffs<R: AsRef<[f64]>>(mut self, rows: &[R]) -> Self {
+        self.engine = self.engine.cutoffs(rows);
+        self.types = Some(rows.len());
+        self
+    }
+
+    /// Keeps the `k` nearest of the neighbours of every point, and of every position of a query; of
+    /// two as near those with the smaller id. Lists are then in that order, nearest first, instead
+    /// of ascending. See [`nearfield::Builder::nearest`].
+    pub fn nearest(mut self, k: u32) -> Self {
+        self.engine = self.engine.nearest(k).list_order(ListOrder::Unspecified);
+        self.nearest = true;
+        self
+    }
+
+    /// Leaves out pairs that are exactly as far apart as the radius; see
+    /// [`nearfield::Builder::strictly_within`].
+    pub fn strictly_within(mut self) -> Self {
+        self.engine = self.engine.strictly_within();
+        self.strict = true;
         self
     }
 

@@ -107,6 +107,13 @@ impl CellClasses {
         *self = Self::new(self.rank(), self.reach > 1);
     }
 
+    /// Finds [`Class::near`] from now on. If it did not so far, everything is forgotten.
+    pub(crate) fn look_farther(&mut self) {
+        if self.reach == 1 {
+            *self = Self::new(self.rank(), true);
+        }
+    }
+
     /// A class by its number.
     pub(crate) fn class(&self, number: u32) -> &Class {
         &self.classes[number as usize]

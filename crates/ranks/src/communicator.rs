@@ -63,13 +63,13 @@ const REFUSED: [u8; 1] = [0];
 /// Bytes of the number of an exchange, at the end of a message.
 const NUMBER: usize = size_of::<u64>();
 
-/// A number for another rank.
+/// A value for another rank. It is packed, so it has no padding, whatever the value is.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-pub(crate) struct Item {
+#[repr(C, packed)]
+pub(crate) struct Item<V = u64> {
     pub(crate) to: u32,
     pub(crate) from: u32,
-    pub(crate) value: u64,
+    pub(crate) value: V,
 }
 
 /// An empty message with room for `bytes` bytes.
@@ -385,13 +385,16 @@ impl Communicator {
     /// systems", IEEE Transactions on Parallel and Distributed Systems 8, 1997,
     /// <https://doi.org/10.1109/71.642949>). So the number of messages does not grow with the
     /// square of the number of ranks.
-    pub(crate) fn bring_around(&mut self, mut items: Vec<Item>) -> Result<Vec<Item>, Failure> {
+    pub(crate) fn bring_around<V: Pod>(
+        &mut self,
+        mut items: Vec<Item<V>>,
+    ) -> Result<Vec<Item<V>>, Failure> {
         let (me, ranks, exchange) = (self.rank(), self.ranks(), self.begin());
         let mut short = Ok(());
         let mut step = 1;
         while step < ranks {
-            let far = |item: &Item| ((item.to as usize + ranks - me) % ranks) & step != 0;
-            let bytes = size_of::<Item>() * items.iter().filter(|item| far(item)).count();
+            let far = |item: &Item<V>| ((item.to as usize + ranks - me) % ranks) & step != 0;
+            let bytes = size_of::<Item<V>>() * items.iter().filter(|item| far(item)).count();
             let mut going = message(bytes).unwrap_or_else(|shortage| {
                 short = Err(shortage);
                 Vec::new()
@@ -403,13 +406,13 @@ impl Communicator {
             items.retain(|item| !far(item));
             self.post((me + step) % ranks, AROUND, exchange, going)?;
             let came = self.receive((me + ranks - step) % ranks, AROUND, exchange)?;
-            if came.len() % size_of::<Item>() != 0 {
-                return Err(self.wrong_length(came.len(), size_of::<Item>()).into());
+            if came.len() % size_of::<Item<V>>() != 0 {
+                return Err(self.wrong_length(came.len(), size_of::<Item<V>>()).into());
             }
-            let came = came.chunks_exact(size_of::<Item>());
+            let came = came.chunks_exact(size_of::<Item<V>>());
             let all = items.len() + came.len();
             match make_room(&mut items, all, "numbers of other ranks") {
-                Ok(()) => items.extend(came.map(bytemuck::pod_read_unaligned::<Item>)),
+                Ok(()) => items.extend(came.map(bytemuck::pod_read_unaligned::<Item<V>>)),
                 Err(shortage) => short = Err(shortage),
             }
             step *= 2;

@@ -1,4 +1,5 @@
-//! Points at the border with all of their neighbours, for sums that must not depend on the ranks.
+//! Points at the border with all of their neighbours, for sums that must not depend on the ranks,
+//! and for filters that decide about all neighbours of a point together.
 //!
 //! A sum has the same bits on any number of ranks if its terms are added in the same order, that of
 //! the ids. Points of the interior have all their neighbours among the owned points, whose lists
@@ -6,13 +7,40 @@
 //! points near it, and the halo, by ascending id. Sums over its lists replace those of the border;
 //! sums of the other points of the set are discarded.
 //!
+//! The k nearest are those among all neighbours, and exclusions hold in the engine among the points
+//! of one of its sets. So lists of the border are those of this set too where points have filters
+//! of these kinds.
+//!
 //! **Invariant:** the set has all points within the radius of every point at the border.
 
-use crate::{points::Points, points::order_by_id, scalar::Scalar};
+use crate::{RankedBuilder, points::Points, points::order_by_id, scalar::Scalar};
 use nearfield_grid::memory::{Shortage, collected, with_room};
 
 /// The purpose of the memory, for messages.
 const WHAT: &str = "points around the border of a rank";
+
+/// What the settings need the points around the border for. Exclusions need them besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Surrounded {
+    Never,
+    /// For deterministic sums.
+    ForSums,
+    /// For lists, and for all sums.
+    ForLists,
+}
+
+impl Surrounded {
+    /// By the settings of an engine.
+    pub(crate) fn by(settings: &RankedBuilder) -> Self {
+        if settings.nearest {
+            Self::ForLists
+        } else if settings.deterministic {
+            Self::ForSums
+        } else {
+            Self::Never
+        }
+    }
+}
 
 /// The members of the set, by their origin.
 #[derive(Debug, Default)]
@@ -58,6 +86,16 @@ impl Complete {
             }
         }
         Ok((complete, points))
+    }
+
+    /// The origin of the member at a place: false and its place among the owned points, or true and
+    /// its place in the halo.
+    pub(crate) fn origin(&self, place: usize) -> (bool, u32) {
+        let member = self.members[place];
+        match (member as usize).checked_sub(self.owned) {
+            Some(halo) => (true, halo as u32),
+            None => (false, member),
+        }
     }
 
     /// Calls `copy` for each owned member, with its place among the owned points and in the set.

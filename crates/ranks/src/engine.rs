@@ -10,16 +10,17 @@ use crate::{
     balance::Balance,
     cell_classes::CellClasses,
     communicator::Communicator,
+    complete::Surrounded,
     division::Division,
     error::Refusal,
     gpus,
+    parts::PartIds,
     plan::{Accepted, Placement},
-    set::{ActivePairs, PartIds, Set},
+    set::{ActivePairs, Set},
     times::Clock,
     transport::Transport,
 };
-use nearfield::{Device, Engine, ListKind, RadiusRule};
-use nearfield_grid::{Radius, memory::copied};
+use nearfield::{Device, Engine, ListKind};
 use std::{
     collections::HashSet,
     time::{Duration, Instant},
@@ -131,7 +132,8 @@ impl<T: Scalar> RankedEngine<T> {
             Ok((radius, domain, engine))
         };
         let (radius, domain, engine) = comm.agree(parts(), &mut [])?;
-        let cell_classes = CellClasses::new(comm.rank(), settings.deterministic);
+        let near = Surrounded::by(&settings) != Surrounded::Never;
+        let cell_classes = CellClasses::new(comm.rank(), near);
         Ok(Self {
             comm,
             division: Division::new(radius, domain, cell_classes),
@@ -179,7 +181,7 @@ impl<T: Scalar> RankedEngine<T> {
         let placed = self
             .comm
             .agree(names, &mut [])
-            .map(|names| self.sets.push(Set::new(names, at)))
+            .map(|names| self.sets.push(Set::new(names, at, &self.settings)))
             .and_then(|()| self.home(positions, ids))
             .and_then(|home| self.take_in(at, home));
         if let Err(error) = placed {
@@ -216,8 +218,8 @@ impl<T: Scalar> RankedEngine<T> {
         }
     }
 
-    /// Gives a set other points, as [`add_point_set`](Self::add_point_set). Radii per point are
-    /// forgotten.
+    /// Gives a set other points, as [`add_point_set`](Self::add_point_set). Radii and other
+    /// data of its points are forgotten.
     ///
     /// # Errors
     /// As [`add_point_set`](Self::add_point_set); the set then keeps its points.
@@ -230,54 +232,11 @@ impl<T: Scalar> RankedEngine<T> {
         let known = self.known(set).map(drop);
         self.comm.agree(known, &mut [])?;
         let home = self.home(positions, ids)?;
-        let had_radii = std::mem::take(&mut self.sets[set.0].has_radii);
+        let had = std::mem::take(&mut self.sets[set.0].carried);
         self.sets[set.0].links.renew();
         self.sets[set.0].fresh = true;
         let placed = self.take_in(set.0, home);
-        self.sets[set.0].has_radii |= had_radii && placed.is_err();
-        placed
-    }
-
-    /// Gives every point of a set a radius of its own, in the caller's order; see
-    /// [`nearfield::Engine::set_radii`]. Radii follow points that change their rank.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) naming rank and point of a radius that is
-    /// not positive or larger than that of the engine, and if all points have the same radius by
-    /// the engine's rule.
-    pub fn set_radii(&mut self, set: RankedSet, radii: &[f32]) -> Result<(), Error> {
-        self.restore()?;
-        let (largest, rule) = (self.division.radius.value(), self.settings.rule);
-        let checked = self.known(set).and_then(|set| {
-            if rule == RadiusRule::Uniform {
-                return Err(Refusal::new(format!(
-                    "points have no radii of their own by the rule {rule}: choose another with \
-                     RankedBuilder::radii"
-                )));
-            }
-            let (found, expected) = (radii.len(), set.home.ids.len());
-            if found != expected {
-                let message = format!("{found} radii for {expected} points");
-                return Err(Refusal::new(message));
-            }
-            let usable = Radius::MIN..=largest;
-            if let Some(index) = radii.iter().position(|radius| !usable.contains(radius)) {
-                let radius = radii[index];
-                let message = format!(
-                    "point {index} has the radius {radius}: it must be positive and at most {largest}"
-                );
-                return Err(Refusal::of_point(message, Some(index), &set.home.ids));
-            }
-            Ok(copied(radii, "radii of the caller")?)
-        });
-        let radii = self.comm.agree(checked, &mut [])?;
-        let own = &mut self.sets[set.0];
-        let before = std::mem::replace(&mut own.home.radii, radii);
-        let had = std::mem::replace(&mut own.has_radii, true);
-        self.place_set(set.0).inspect_err(|_| {
-            let own = &mut self.sets[set.0];
-            (own.home.radii, own.has_radii) = (before, had);
-        })
+        placed.inspect_err(|_| self.sets[set.0].carried = had)
     }
 
     /// Global ids of the points of a set that this rank gave, in the caller's order.

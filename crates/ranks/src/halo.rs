@@ -26,10 +26,10 @@ impl<T: Scalar> Set<T> {
         comm: &mut Communicator,
         changes: bool,
     ) -> Result<(), Failure> {
-        let (exchange, radii) = (comm.begin(), self.has_radii);
+        let (exchange, carried) = (comm.begin(), self.carried);
         self.pending = (comm.ranks() > 1).then_some(Pending {
             exchange,
-            radii,
+            carried,
             changes,
         });
         let before = std::mem::take(&mut self.sent_ids).ids;
@@ -41,7 +41,7 @@ impl<T: Scalar> Set<T> {
                 Ok(at) if changes => before[at].1.as_slice(),
                 _ => &[],
             };
-            let packed = pack(home, to(sends, partner), (changes, known), radii);
+            let packed = pack(home, to(sends, partner), (changes, known), carried);
             let (packed, ids) = match packed {
                 Ok((message, ids)) => (Ok(message), ids),
                 Err(shortage) => (Err(shortage.into()), Vec::new()),

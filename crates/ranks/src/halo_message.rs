@@ -12,6 +12,7 @@
 
 use crate::{
     communicator::{Exchange, message},
+    point_data::Carried,
     points::{Arrived, Points},
     scalar::Scalar,
 };
@@ -21,8 +22,8 @@ use nearfield_grid::memory::{Shortage, collected, make_room, make_room_for_one};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pending {
     pub(crate) exchange: Exchange,
-    /// Whether radii come with it.
-    pub(crate) radii: bool,
+    /// The columns that come with it.
+    pub(crate) carried: Carried,
     /// Whether messages may list only the changes of ids.
     pub(crate) changes: bool,
 }
@@ -130,7 +131,7 @@ pub(crate) fn pack<T: Scalar>(
     points: &Points<T>,
     indices: &[u32],
     (changes, known): (bool, &[u64]),
-    radii: bool,
+    carried: Carried,
 ) -> Result<(Vec<u8>, Vec<u64>), Shortage> {
     let at = || indices.iter().map(|index| *index as usize);
     let ids = collected(at().map(|index| points.ids[index]), WHAT)?;
@@ -142,7 +143,7 @@ pub(crate) fn pack<T: Scalar>(
         false => None,
     };
     let of_ids = changes.as_ref().map_or(8 * ids.len(), Changes::bytes);
-    let of_point = size_of::<[T; 3]>() + if radii { 4 } else { 0 };
+    let of_point = size_of::<[T; 3]>() + carried.width();
     let mut message = message(HEAD + of_ids + of_point * ids.len())?;
     let gone = changes
         .as_ref()
@@ -159,9 +160,7 @@ pub(crate) fn pack<T: Scalar>(
     for index in at() {
         message.extend_from_slice(bytemuck::bytes_of(&points.positions[index]));
     }
-    if radii {
-        at().for_each(|index| message.extend_from_slice(&points.radii[index].to_ne_bytes()));
-    }
+    at().for_each(|index| points.columns.pack(index, carried, &mut message));
     Ok((message, ids))
 }
 
@@ -183,10 +182,7 @@ pub(crate) fn unpack<T: Scalar>(
     let sum = all.len() + points.min(bytes.len());
     let room = make_room(&mut all.ids, sum, WHAT)
         .and_then(|()| make_room(&mut all.positions, sum, WHAT))
-        .and_then(|()| match pending.radii {
-            true => make_room(&mut all.radii, sum, WHAT),
-            false => Ok(()),
-        });
+        .and_then(|()| all.columns.make_room(pending.carried, sum));
     if let Err(shortage) = room {
         return Some(Err(shortage));
     }
@@ -204,16 +200,17 @@ pub(crate) fn unpack<T: Scalar>(
         Changes::apply([old, places, ids], (points, known), before, &mut all.ids)?;
         (bytes, gone == 0 && new == 0)
     };
-    let (positions, radii) = bytes.split_at_checked(points.checked_mul(size_of::<[T; 3]>())?)?;
+    let (positions, words) = bytes.split_at_checked(points.checked_mul(size_of::<[T; 3]>())?)?;
     let positions = positions.chunks_exact(size_of::<[T; 3]>());
     all.positions
         .extend(positions.map(bytemuck::pod_read_unaligned::<[T; 3]>));
-    if radii.len() != if pending.radii { 4 * points } else { 0 } {
+    let width = pending.carried.width();
+    if words.len() != width * points {
         return None;
     }
-    let radii = radii.as_chunks().0.iter();
-    all.radii
-        .extend(radii.map(|radius| f32::from_ne_bytes(*radius)));
+    for words in words.chunks_exact(width.max(1)) {
+        all.columns.unpack(pending.carried, words);
+    }
     Some(Ok((points, unchanged)))
 }
 

@@ -20,7 +20,7 @@ impl<T: Scalar> RankedEngine<T> {
         Ok(Points {
             ids,
             positions,
-            radii: Vec::new(),
+            ..Points::default()
         })
     }
 }
@@ -82,7 +82,9 @@ fn check(comm: &mut Communicator, ids: &[u64]) -> Result<(), Error> {
             None => Ok(()),
             Some(pair) => Err(Failure::from(Refusal::new(format!(
                 "two points have the id {}, given by the ranks {} and {}",
-                pair[0].value, pair[0].from, pair[1].from
+                { pair[0].value },
+                { pair[0].from },
+                { pair[1].from }
             )))),
         }
     });

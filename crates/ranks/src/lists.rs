@@ -4,19 +4,22 @@
 //! a point at the border, those in the halo. Both lists ascend by global id, and so does their
 //! merge, on any number of ranks.
 //!
+//! If points exclude each other or only the nearest count, the lists of a point at the border are
+//! those among [all points around it](crate::complete) instead, and the nearest come first.
+//!
 //! In half lists a pair of one set is in the list of the point with the smaller id. Among owned
 //! points the engine ensures this. The list of the halo is cut: only its end, behind the point's
 //! own id, counts.
 
 use crate::{
     Error, RankedEngine, RankedSet, Scalar,
-    communicator::Communicator,
+    complete::Complete,
     error::{Failure, Refusal},
-    routes::Route,
     set::Set,
+    spans::Spans,
 };
 use nearfield::{ListKind, NeighborLists};
-use nearfield_grid::memory::{filled, make_room};
+use nearfield_grid::memory::filled;
 use std::time::Instant;
 
 /// Lists of the points that a rank owns, from [`RankedEngine::neighbors`].
@@ -27,14 +30,61 @@ use std::time::Instant;
 #[derive(Debug, Clone, Copy)]
 pub struct RankedLists<'a> {
     owned: &'a NeighborLists,
-    /// Lists of the border, if there are any.
-    halo: Option<&'a NeighborLists>,
+    at_border: AtBorder<'a>,
     /// The targets at the border, ascending.
     border: &'a [u32],
     /// Ids of targets, of sources and of the halo of the sources.
     ids: [&'a [u64]; 3],
     /// True for half lists, of whose halo part only the ids above the point's own count.
     half: bool,
+}
+
+/// Where the neighbours of targets at the border are.
+#[derive(Debug, Clone, Copy)]
+enum AtBorder<'a> {
+    /// In the lists among owned points: there is no halo.
+    Owned,
+    /// There, and in these lists of the border among the halo.
+    Halo(&'a NeighborLists),
+    /// In these lists among all points around the border, of targets and of sources.
+    Around(&'a NeighborLists, [&'a Complete; 2]),
+}
+
+/// The neighbours of a point: places among owned points, then in the halo; both lists are ascending
+/// or nearest first.
+#[derive(Debug, Clone, Copy)]
+enum Row<'a> {
+    /// Of either kind.
+    Parts([&'a [u32]; 2]),
+    /// Of both, among the points around the border.
+    Around(&'a [u32], &'a Complete),
+}
+
+impl<'a> Row<'a> {
+    /// Every neighbour, or those of one kind: false and the place for an owned point, true and the
+    /// place for one of the halo.
+    fn iter(self) -> impl Iterator<Item = (bool, u32)> + use<'a> {
+        let (parts, around) = match self {
+            Self::Parts(parts) => (parts, None),
+            Self::Around(list, complete) => ([&[][..]; 2], Some((list, complete))),
+        };
+        let of = |halo: bool| move |at: &u32| (halo, *at);
+        let parts = parts[0]
+            .iter()
+            .map(of(false))
+            .chain(parts[1].iter().map(of(true)));
+        let around = around
+            .into_iter()
+            .flat_map(|(list, complete)| list.iter().map(|at| complete.origin(*at as usize)));
+        parts.chain(around)
+    }
+
+    fn len(self) -> usize {
+        match self {
+            Self::Parts([owned, halo]) => owned.len() + halo.len(),
+            Self::Around(list, _) => list.len(),
+        }
+    }
 }
 
 impl<'a> RankedLists<'a> {
@@ -56,18 +106,32 @@ impl<'a> RankedLists<'a> {
         self.ids[0][k]
     }
 
-    /// The neighbours of the k-th target that this rank owns, ascending; one entry per image.
-    pub fn owned_of(&self, k: usize) -> &'a [u32] {
-        self.owned.of(k)
+    /// The neighbours of the k-th target that this rank owns, ascending, or the nearest first if
+    /// only these count; one entry per image. It looks the target up among those at the border.
+    pub fn owned_of(&self, k: usize) -> impl Iterator<Item = u32> + use<'a> {
+        let owned = self.row(k).iter().filter(|(halo, _)| !halo);
+        owned.map(|(_, at)| at)
     }
 
-    /// The neighbours of the k-th target in the halo, ascending; one entry per image. It looks the
-    /// target up among those at the border.
-    pub fn halo_of(&self, k: usize) -> &'a [u32] {
-        let Some(halo) = self.halo else { return &[] };
-        match self.border.binary_search(&(k as u32)) {
-            Ok(at) => self.behind(k, halo.of(at)),
-            Err(_) => &[],
+    /// The neighbours of the k-th target in the halo, as [`owned_of`](Self::owned_of).
+    pub fn halo_of(&self, k: usize) -> impl Iterator<Item = u32> + use<'a> {
+        let halo = self.row(k).iter().filter(|(halo, _)| *halo);
+        halo.map(|(_, at)| at)
+    }
+
+    /// The neighbours of the k-th target.
+    fn row(&self, k: usize) -> Row<'a> {
+        let place = || self.border.binary_search(&(k as u32)).ok();
+        match self.at_border {
+            AtBorder::Owned => Row::Parts([self.owned.of(k), &[]]),
+            AtBorder::Halo(lists) => {
+                let halo = place().map_or(&[][..], |at| self.behind(k, lists.of(at)));
+                Row::Parts([self.owned.of(k), halo])
+            }
+            AtBorder::Around(lists, [targets, sources]) => match place() {
+                Some(at) => Row::Around(lists.of(targets.border[at] as usize), sources),
+                None => Row::Parts([self.owned.of(k), &[]]),
+            },
         }
     }
 
@@ -80,15 +144,29 @@ impl<'a> RankedLists<'a> {
         &list[list.partition_point(|source| self.ids[2][*source as usize] < own)..]
     }
 
-    /// Global ids of all neighbours of the k-th target, ascending; one entry per image.
+    /// Global ids of all neighbours of the k-th target, ascending, or the nearest first if only
+    /// these count; one entry per image.
     pub fn ids_of(&self, k: usize) -> impl ExactSizeIterator<Item = u64> + use<'a> {
-        let [_, owned, halo] = self.ids;
-        Merged([(self.owned_of(k), owned), (self.halo_of(k), halo)])
+        let (row, [_, owned, halo]) = (self.row(k), self.ids);
+        let (parts, around) = match row {
+            Row::Parts(parts) => (parts, None),
+            Row::Around(..) => ([&[][..]; 2], Some(row.iter())),
+        };
+        Ids {
+            left: row.len(),
+            parts: Merged([(parts[0], owned), (parts[1], halo)]),
+            around: around.map(|around| {
+                around.map(move |(is_halo, at)| match is_halo {
+                    true => halo[at as usize],
+                    false => owned[at as usize],
+                })
+            }),
+        }
     }
 
     /// Number of neighbours of the k-th target.
     pub fn count_of(&self, k: usize) -> usize {
-        self.owned_of(k).len() + self.halo_of(k).len()
+        self.row(k).len()
     }
 
     /// Global id of an owned source.
@@ -120,14 +198,33 @@ impl Iterator for Merged<'_> {
         *list = &list[1..];
         Some(next)
     }
+}
+
+/// The ids of a list: of two that are merged, or of one that is in its order.
+struct Ids<'a, I> {
+    left: usize,
+    parts: Merged<'a>,
+    around: Option<I>,
+}
+
+impl<I: Iterator<Item = u64>> Iterator for Ids<'_, I> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        let next = match &mut self.around {
+            Some(around) => around.next(),
+            None => self.parts.next(),
+        };
+        self.left -= usize::from(next.is_some());
+        next
+    }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.0[0].0.len() + self.0[1].0.len();
-        (left, Some(left))
+        (self.left, Some(self.left))
     }
 }
 
-impl ExactSizeIterator for Merged<'_> {}
+impl<I: Iterator<Item = u64>> ExactSizeIterator for Ids<'_, I> {}
 
 /// Lists in the caller's order, with global ids, from [`RankedEngine::lists_by_id`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -145,6 +242,13 @@ impl IdLists {
     /// If there is no such point.
     pub fn of(&self, index: usize) -> &[u64] {
         &self.ids[self.offsets[index] as usize..self.offsets[index + 1] as usize]
+    }
+}
+
+impl From<(Vec<u64>, Vec<u64>)> for IdLists {
+    /// Offsets and ids.
+    fn from((offsets, ids): (Vec<u64>, Vec<u64>)) -> Self {
+        Self { offsets, ids }
     }
 }
 
@@ -197,14 +301,18 @@ impl<T: Scalar> RankedEngine<T> {
             )));
         }
         let owned = self.engine.neighbors(of.names.owned, among.names.owned)?;
-        let halo = if of.meets(among) {
-            Some(self.engine.neighbors(of.names.border, among.names.halo)?)
+        let (at, from) = (of.names, among.names);
+        let at_border = if !of.meets(among) {
+            AtBorder::Owned
+        } else if of.lists_around(targets == sources) {
+            let lists = self.engine.neighbors(at.complete, from.complete)?;
+            AtBorder::Around(lists, [&of.complete, &among.complete])
         } else {
-            None
+            AtBorder::Halo(self.engine.neighbors(at.border, from.halo)?)
         };
         Ok(RankedLists {
             owned,
-            halo,
+            at_border,
             border: &of.border,
             ids: [&of.owned().ids, &among.owned().ids, &among.halo.ids],
             half: self.settings.lists == ListKind::Half && targets == sources,
@@ -231,12 +339,12 @@ impl<T: Scalar> RankedEngine<T> {
             let brought = arrived.bring(&mut self.comm, route, &owned);
             lists = brought.map(|()| arrived);
         }
-        let written = lists.and_then(|lists| Ok(lists.in_order()?));
+        let written = lists.and_then(|lists| Ok(lists.in_order()?.into()));
         self.comm.agree(written, &mut [])
     }
 
     /// The lists of the points of `targets` that this rank owns, with global ids.
-    fn owned_by_id(&self, targets: RankedSet, sources: RankedSet) -> Result<Spans, Refusal> {
+    fn owned_by_id(&self, targets: RankedSet, sources: RankedSet) -> Result<Spans<u64>, Refusal> {
         let lists = self.lists(targets, sources)?;
         let mut written = Spans::with_room(lists.len())?;
         for k in 0..lists.len() {
@@ -273,13 +381,20 @@ impl<T: Scalar> RankedEngine<T> {
             settled?;
             let (of, among) = (&self.sets[targets.0], &self.sets[sources.0]);
             if of.meets(among) {
-                let (engine, names) = (&self.engine, (of.names.border, among.names.halo));
+                let (engine, at, from) = (&self.engine, of.names, among.names);
                 let begin = Instant::now();
-                let more = engine.count_neighbors(names.0, names.1)?;
-                self.clock.border(begin.elapsed());
-                for (place, more) in of.border.iter().zip(more) {
-                    owned[*place as usize] += more;
+                if of.lists_around(targets == sources) {
+                    let all = engine.count_neighbors(at.complete, from.complete)?;
+                    for (place, around) in of.border.iter().zip(&of.complete.border) {
+                        owned[*place as usize] = all[*around as usize];
+                    }
+                } else {
+                    let more = engine.count_neighbors(at.border, from.halo)?;
+                    for (place, more) in of.border.iter().zip(more) {
+                        owned[*place as usize] += more;
+                    }
                 }
+                self.clock.border(begin.elapsed());
             }
             Ok((owned, room))
         });
@@ -303,98 +418,5 @@ impl<T: Scalar> RankedEngine<T> {
         });
         comm.agree(packed.and(collected), &mut [])?;
         Ok(counts)
-    }
-}
-
-/// Lists in the order of their arrival, owner after owner.
-pub(crate) struct Spans {
-    /// The place of each list, by point of the caller.
-    spans: Vec<std::ops::Range<usize>>,
-    ids: Vec<u64>,
-}
-
-/// The purpose of the memory, for messages.
-const WHAT: &str = "lists of global ids";
-
-impl Spans {
-    /// No list yet, for `points` points.
-    pub(crate) fn with_room(points: usize) -> Result<Self, Refusal> {
-        Ok(Self {
-            spans: filled(points, 0..0, "offsets of lists")?,
-            ids: Vec::new(),
-        })
-    }
-
-    /// Takes the list of a point.
-    pub(crate) fn put(
-        &mut self,
-        index: usize,
-        ids: impl ExactSizeIterator<Item = u64>,
-    ) -> Result<(), Refusal> {
-        let begin = self.ids.len();
-        let room = self.ids.try_reserve(ids.len());
-        room.map_err(|_| nearfield_grid::memory::Shortage::of::<u64>(begin + ids.len(), WHAT))?;
-        self.ids.extend(ids);
-        self.spans[index] = begin..self.ids.len();
-        Ok(())
-    }
-
-    /// The list of a point.
-    fn of(&self, index: usize) -> &[u64] {
-        &self.ids[self.spans[index].clone()]
-    }
-
-    /// Brings lists back to the ranks that asked for them, along the route of the questions.
-    pub(crate) fn bring(
-        &mut self,
-        comm: &mut Communicator,
-        route: &Route,
-        lists: &Self,
-    ) -> Result<(), Failure> {
-        let exchange = comm.begin();
-        let bytes = |place: usize| size_of::<u64>() * (1 + lists.of(place).len());
-        let packed = route.post_back(comm, exchange, bytes, |place, message| {
-            let list = lists.of(place);
-            message.extend_from_slice(&(list.len() as u64).to_ne_bytes());
-            message.extend_from_slice(bytemuck::cast_slice(list));
-        });
-        let mut put = Ok(());
-        route.own(comm.rank(), |index, place| {
-            if put.is_ok() {
-                put = self.put(index, lists.of(place).iter().copied());
-            }
-        });
-        let collected = route.collect_back(comm, exchange, |index, rest| {
-            let (numbers, _) = rest.as_chunks();
-            let (count, ids) = numbers.split_first()?;
-            let count = u64::from_ne_bytes(*count) as usize;
-            let ids = ids.get(..count)?.iter().map(|id| u64::from_ne_bytes(*id));
-            if put.is_ok() {
-                put = self.put(index, ids);
-            }
-            Some(8 + 8 * count)
-        });
-        packed.and(put.map_err(Failure::from)).and(collected)
-    }
-
-    /// All lists in the order of the points.
-    pub(crate) fn in_order(self) -> Result<IdLists, Refusal> {
-        let mut lists = IdLists::default();
-        make_room(&mut lists.offsets, self.spans.len() + 1, "offsets of lists")?;
-        lists.offsets.push(0);
-        let mut end = 0;
-        for span in &self.spans {
-            end += span.len() as u64;
-            lists.offsets.push(end);
-        }
-        if self.spans.is_sorted_by_key(|span| span.start) {
-            lists.ids = self.ids;
-            return Ok(lists);
-        }
-        make_room(&mut lists.ids, self.ids.len(), WHAT)?;
-        for span in self.spans {
-            lists.ids.extend_from_slice(&self.ids[span]);
-        }
-        Ok(lists)
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     cell_classes::Special,
     error::{Failure, Refusal},
     plan::{Accepted, Placement, Plan},
+    point_data::Rows,
     points::{self, Arrived, Points, order_by_id},
     routes::{Destinations, Route},
 };
@@ -135,6 +136,24 @@ impl Remap {
         Ok(joined)
     }
 
+    /// What points exclude in the new order, as [`join`](Self::join).
+    fn join_rows(&self, rows: &Rows, came: &Rows) -> Result<Rows, Shortage> {
+        let mut joined = Rows::default();
+        if rows.is_empty() && came.is_empty() {
+            return Ok(joined);
+        }
+        for piece in &self.pieces {
+            match piece {
+                Piece::Stay(range) => {
+                    let mut stay = range.start as usize..range.end as usize;
+                    stay.try_for_each(|index| joined.take_one(rows, index))?;
+                }
+                Piece::Came(item) => joined.take_one(came, *item as usize)?,
+            }
+        }
+        Ok(joined)
+    }
+
     /// The points outside the interior in the new order: `stay` are those by their old places,
     /// `came` those by the order of arrival.
     fn specials(&self, stay: &[Special], came: &[Special]) -> Result<Vec<Special>, Shortage> {
@@ -222,10 +241,10 @@ impl<T: Scalar> RankedEngine<T> {
         } = plan;
         destinations.ghosts.clear();
         let (own, exchange) = (&self.sets[at], self.comm.begin());
-        let (links, radii) = (&own.links, own.has_radii);
-        let leaving = (&destinations, radii);
+        let (links, carried) = (&own.links, own.carried);
+        let leaving = (&destinations, carried);
         let packed = points::post(&mut self.comm, exchange, links, &own.home, leaving);
-        let came = points::receive(&mut self.comm, exchange, links, radii);
+        let came = points::receive(&mut self.comm, exchange, links, carried);
         let rank = self.rank();
         let found = packed.and(came).and_then(|[came, _]| {
             let merged = self.merge(at, destinations, came, &special)?;
@@ -242,6 +261,7 @@ impl<T: Scalar> RankedEngine<T> {
         let found = own.links.agree(&mut self.comm, found, to, &mut all)?;
         let (merged, destinations) = found;
         (own.home, own.ascending) = (merged.home, true);
+        own.given = false;
         own.own_bounds = own.own_bounds.union(&merged.bounds);
         self.send_home(at, destinations, Placement::smallest(all[0]))?;
         Ok(Some(merged.remap))
@@ -272,11 +292,8 @@ impl<T: Scalar> RankedEngine<T> {
         let home = Points {
             ids: remap.join(&home.ids, &points.ids)?,
             positions: remap.join(&home.positions, &points.positions)?,
-            radii: if home.radii.is_empty() && points.radii.is_empty() {
-                Vec::new()
-            } else {
-                remap.join(&home.radii, &points.radii)?
-            },
+            columns: (home.columns).join(&points.columns, |words, came| remap.join(words, came))?,
+            excluded: remap.join_rows(&home.excluded, &points.excluded)?,
         };
         if let Some(twice) = home.ids.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Refusal::new(format!("two points have the id {}", twice[0])));

@@ -77,8 +77,9 @@ impl<T: Scalar> RankedEngine<T> {
             let checked = T::radius(radius).map_err(Refusal::new)?;
             let largest = checked.value();
             for set in &self.sets {
-                if let Some(index) = set.home.radii.iter().position(|own| *own > largest) {
-                    let own = set.home.radii[index];
+                let radii = set.home.columns.radii();
+                if let Some(index) = radii.iter().position(|own| *own > largest) {
+                    let own = radii[index];
                     let message = format!(
                         "point {index} has the radius {own}, more than {largest}: give it another"
                     );

@@ -100,6 +100,7 @@ impl<T: Scalar> RankedEngine<T> {
         set.ascending = home.ids.is_sorted();
         (set.bounds, set.own_bounds) = (all, own);
         let old = std::mem::replace(&mut set.home, home);
+        set.given = false;
         // Without points there is nothing to divide.
         let had_points = before.0.min[0] <= before.0.max[0] || self.sets.len() > 1;
         let placed = match &self.division.domains {
@@ -110,7 +111,7 @@ impl<T: Scalar> RankedEngine<T> {
             let set = &mut self.sets[at];
             // Other ranks may have the new points.
             set.broken = Some(error.to_string());
-            set.home = old;
+            (set.home, set.given) = (old, false);
             (set.bounds, set.own_bounds, set.ascending) = before;
         })
     }
@@ -359,8 +360,7 @@ impl<T: Scalar> RankedEngine<T> {
         let changes = placement == Placement::HomeWithHalo;
         let posted = set.post_halo(&mut self.comm, changes);
         self.clock.posted();
-        let names = set.names;
-        let put = names.put(&mut self.engine, names.owned, &set.home);
+        let put = set.put_owned(&mut self.engine);
         posted.and(put.map_err(Failure::from))
     }
 
@@ -373,11 +373,11 @@ impl<T: Scalar> RankedEngine<T> {
         let (comm, set) = (&mut self.comm, &mut self.sets[at]);
         set.forget_sent_ids();
         let exchange = comm.begin();
-        let what = (destinations, set.has_radii);
+        let what = (destinations, set.carried);
         let packed = points::post(comm, exchange, &set.links, &set.home, what);
         self.clock.posted();
         let waited = comm.waited;
-        let received = points::receive(comm, exchange, &set.links, set.has_radii);
+        let received = points::receive(comm, exchange, &set.links, set.carried);
         self.clock.came(comm.waited - waited);
         let Some(domains) = &self.division.domains else {
             return Err(Refusal::new("space is not divided among the ranks").into());
@@ -386,7 +386,9 @@ impl<T: Scalar> RankedEngine<T> {
         packed?;
         let [mut owned, mut halo] = received?;
         let sends = destinations.with_own(set.home.len(), rank)?;
-        points::stay(&mut owned, &set.home, to(&sends, rank), rank)?;
+        let stay = to(&sends, rank);
+        points::stay(&mut owned, &set.home, stay, rank)?;
+        (owned.points.excluded).take(&set.home.excluded, stay)?;
         points::stay(&mut halo, &set.home, to(&destinations.ghosts, rank), rank)?;
         let route = Route {
             sends,
@@ -454,15 +456,17 @@ impl<T: Scalar> RankedEngine<T> {
                 let come = targets.pending.is_none() && sources.pending.is_none();
                 let border = come && targets.meets(sources);
                 let summed = self.summed.contains(&[t, s]);
+                let around = targets.lists_around(t == s);
                 for a in targets.names.all() {
                     for b in sources.names.all() {
                         let (of, among) = (targets.names, sources.names);
                         let wanted = if (a, b) == (of.owned, among.owned) {
                             active || summed
                         } else if (a, b) == (of.border, among.halo) {
-                            active && border
+                            active && border && !around
                         } else {
-                            summed && border && (Some(a), Some(b)) == (of.complete, among.complete)
+                            let complete = (a, b) == (of.complete, among.complete);
+                            complete && border && (summed || active && around)
                         };
                         if self.engine.is_active(a, b)? != wanted {
                             self.engine.set_active(a, b, wanted)?;

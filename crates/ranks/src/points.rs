@@ -9,6 +9,7 @@
 use crate::{
     communicator::{Communicator, Exchange, Links, Untaken, message},
     error::{Failure, Refusal},
+    point_data::{Carried, Columns, Rows},
     routes::{Destinations, Peer, to},
     scalar::Scalar,
 };
@@ -19,8 +20,10 @@ use nearfield_grid::memory::{Shortage, filled, make_room, make_room_for_one, wit
 pub(crate) struct Points<T> {
     pub(crate) ids: Vec<u64>,
     pub(crate) positions: Vec<[T; 3]>,
-    /// One per point, or empty.
-    pub(crate) radii: Vec<f32>,
+    /// Radii and other data of the points.
+    pub(crate) columns: Columns,
+    /// What they exclude; halos do not have it.
+    pub(crate) excluded: Rows,
 }
 
 impl<T> Default for Points<T> {
@@ -28,14 +31,15 @@ impl<T> Default for Points<T> {
         Self {
             ids: Vec::new(),
             positions: Vec::new(),
-            radii: Vec::new(),
+            columns: Columns::default(),
+            excluded: Rows::default(),
         }
     }
 }
 
-/// Bytes of a point in a message. `radii` says whether the points of all ranks have radii.
-fn width<T: Scalar>(radii: bool) -> usize {
-    8 + size_of::<[T; 3]>() + if radii { 4 } else { 0 }
+/// Bytes of a point with these data in a message, without what it excludes.
+fn width<T: Scalar>(carried: Carried) -> usize {
+    8 + size_of::<[T; 3]>() + carried.width()
 }
 
 impl<T: Scalar> Points<T> {
@@ -44,7 +48,7 @@ impl<T: Scalar> Points<T> {
         self.ids.len()
     }
 
-    /// Appends the points of `from` at these places.
+    /// Appends the points of `from` at these places, without what they exclude.
     pub(crate) fn take(&mut self, from: &Self, indices: &[u32]) -> Result<(), Shortage> {
         let what = "points of a rank";
         let at = || indices.iter().map(|index| *index as usize);
@@ -54,58 +58,41 @@ impl<T: Scalar> Points<T> {
         self.ids.extend(at().map(|index| from.ids[index]));
         self.positions
             .extend(at().map(|index| from.positions[index]));
-        if !from.radii.is_empty() {
-            make_room(&mut self.radii, points, what)?;
-            self.radii.extend(at().map(|index| from.radii[index]));
-        }
-        Ok(())
+        self.columns.take(&from.columns, indices)
     }
 
-    /// Appends ids, positions and radii of points to a message.
-    fn pack(&self, indices: &[u32], radii: bool, message: &mut Vec<u8>) {
+    /// Appends ids, positions and columns of points to a message.
+    fn pack(&self, indices: &[u32], carried: Carried, message: &mut Vec<u8>) {
         for index in indices.iter().map(|index| *index as usize) {
             message.extend_from_slice(&self.ids[index].to_ne_bytes());
             message.extend_from_slice(bytemuck::bytes_of(&self.positions[index]));
-            if radii {
-                message.extend_from_slice(&self.radii[index].to_ne_bytes());
-            }
+            self.columns.pack(index, carried, message);
         }
     }
 
     /// Appends the points of a message.
-    fn unpack(&mut self, items: &[u8], radii: bool) -> Result<(), Shortage> {
-        let (width, split) = (width::<T>(radii), 8 + size_of::<[T; 3]>());
+    fn unpack(&mut self, items: &[u8], carried: Carried) -> Result<(), Shortage> {
+        let (width, split) = (width::<T>(carried), 8 + size_of::<[T; 3]>());
         let (what, points) = ("points from other ranks", self.len() + items.len() / width);
         make_room(&mut self.ids, points, what)?;
         make_room(&mut self.positions, points, what)?;
-        if radii {
-            make_room(&mut self.radii, points, what)?;
-        }
+        self.columns.make_room(carried, points)?;
         for item in items.chunks_exact(width) {
             let (id, at) = (&item[..8], &item[8..split]);
             self.ids.push(bytemuck::pod_read_unaligned(id));
             self.positions.push(bytemuck::pod_read_unaligned(at));
-            if radii {
-                let radius = bytemuck::pod_read_unaligned(&item[split..]);
-                self.radii.push(radius);
-            }
+            self.columns.unpack(carried, &item[split..]);
         }
         Ok(())
     }
 
-    /// Overwrites positions and radii by those of the same points in another order: point k has the
-    /// place `places[k]`.
+    /// Overwrites positions and columns by those of the same points in another order: point k has
+    /// the place `places[k]`.
     pub(crate) fn put_at(&mut self, places: &[u32], points: &Self) -> Result<(), Shortage> {
-        let radii = points.radii.len();
-        make_room(&mut self.radii, radii, "radii of points from other ranks")?;
-        self.radii.resize(radii, 0.0);
         for (place, position) in places.iter().zip(&points.positions) {
             self.positions[*place as usize] = *position;
         }
-        for (place, radius) in places.iter().zip(&points.radii) {
-            self.radii[*place as usize] = *radius;
-        }
-        Ok(())
+        self.columns.put_at(places, &points.columns)
     }
 
     /// The points in the order of their ids, and the new place of each.
@@ -130,6 +117,7 @@ impl<T: Scalar> Points<T> {
             }
             let mut sorted = Self::default();
             sorted.take(&self, &order)?;
+            sorted.excluded.take(&self.excluded, &order)?;
             sorted
         };
         if let Some(twice) = sorted.ids.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -219,7 +207,7 @@ pub(crate) fn post<T: Scalar>(
     exchange: Exchange,
     links: &Links,
     points: &Points<T>,
-    (destinations, radii): (&Destinations, bool),
+    (destinations, carried): (&Destinations, Carried),
 ) -> Result<(), Failure> {
     links.post_each(comm, exchange, |partner| {
         let both = [&destinations.leaving, &destinations.ghosts].map(|sends| to(sends, partner));
@@ -227,10 +215,17 @@ pub(crate) fn post<T: Scalar>(
         if items == 0 {
             return Ok(message(0)?);
         }
-        let mut message = message(8 + items * width::<T>(radii))?;
+        let rows = match carried.rows {
+            true => points.excluded.bytes(both[0]),
+            false => 0,
+        };
+        let mut message = message(8 + rows + items * width::<T>(carried))?;
         message.extend_from_slice(&(both[0].len() as u64).to_ne_bytes());
+        if carried.rows {
+            points.excluded.pack(both[0], &mut message);
+        }
         for indices in both {
-            points.pack(indices, radii, &mut message);
+            points.pack(indices, carried, &mut message);
         }
         Ok(message)
     })
@@ -241,14 +236,22 @@ pub(crate) fn receive<T: Scalar>(
     comm: &mut Communicator,
     exchange: Exchange,
     links: &Links,
-    radii: bool,
+    carried: Carried,
 ) -> Result<[Arrived<T>; 2], Failure> {
     let mut arrived = [Arrived::default(), Arrived::default()];
-    let width = width::<T>(radii);
+    let width = width::<T>(carried);
     links.receive_each(comm, exchange, |partner, message| {
         let short = Untaken::Length { least: 8 };
         let (owned, items) = message.split_first_chunk().ok_or(short)?;
         let owned = u64::from_ne_bytes(*owned) as usize;
+        let items = match carried.rows {
+            true => {
+                let rows = &mut arrived[0].points.excluded;
+                let rest = rows.unpack(owned, items);
+                rest.ok_or(Untaken::Length { least: 8 + width })??
+            }
+            false => items,
+        };
         let end = owned.checked_mul(width).filter(|end| *end <= items.len());
         let Some(end) = end.filter(|_| items.len().is_multiple_of(width)) else {
             return Err(Untaken::Length { least: 8 + width });
@@ -256,14 +259,14 @@ pub(crate) fn receive<T: Scalar>(
         let (owned, halo) = items.split_at(end);
         for (arrived, items) in arrived.iter_mut().zip([owned, halo]) {
             arrived.came(partner, items.len() / width);
-            arrived.points.unpack(items, radii)?;
+            arrived.points.unpack(items, carried)?;
         }
         Ok(())
     })?;
     Ok(arrived)
 }
 
-/// Adds the points that stay on this rank to those that have arrived.
+/// Adds the points that stay on this rank, without what they exclude, to those that have arrived.
 pub(crate) fn stay<T: Scalar>(
     arrived: &mut Arrived<T>,
     points: &Points<T>,

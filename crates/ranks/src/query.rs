@@ -6,13 +6,19 @@
 
 use crate::{
     Error, IdLists, RankedEngine, RankedSet, Scalar,
+    cell_classes::Special,
     communicator::Links,
     error::{Failure, Refusal},
-    lists::Spans,
+    point_data::{Carried, Column},
     points::{self, Points},
     routes::{Destinations, Route, add, to},
+    spans::Spans,
 };
-use nearfield_grid::memory::{Shortage, collected, copied, make_room};
+use nearfield::{NeighborLists, PointSetId, lists::QueryScratch};
+use nearfield_grid::memory::{Shortage, collected, copied, make_room, make_room_for_one};
+
+/// The purpose of the memory, for messages.
+const WHAT: &str = "positions of a query";
 
 impl<T: Scalar> RankedEngine<T> {
     /// Global ids of the neighbours in `sources` of arbitrary positions: list i has those of
@@ -23,25 +29,47 @@ impl<T: Scalar> RankedEngine<T> {
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on all ranks if a position on one cannot
-    /// be used, memory is short, or points have radii of their own.
+    /// be used, memory is short, or the radius of a target counts by the rule of the engine.
     pub fn query(&mut self, positions: &[[T; 3]], sources: RankedSet) -> Result<IdLists, Error> {
+        self.query_with(positions, None, sources)
+    }
+
+    /// As [`query`](Self::query), with a search radius for every position. They are given where the
+    /// radius of the target counts, by the rules [`Gather`](nearfield::RadiusRule::Gather) and
+    /// [`Symmetric`](nearfield::RadiusRule::Symmetric).
+    ///
+    /// # Errors
+    /// As [`query`](Self::query), and naming rank and position of a radius that is not positive or
+    /// larger than that of the engine.
+    pub fn query_with_radii(
+        &mut self,
+        positions: &[[T; 3]],
+        radii: &[f32],
+        sources: RankedSet,
+    ) -> Result<IdLists, Error> {
+        self.query_with(positions, Some(radii), sources)
+    }
+
+    fn query_with(
+        &mut self,
+        positions: &[[T; 3]],
+        radii: Option<&[f32]>,
+        sources: RankedSet,
+    ) -> Result<IdLists, Error> {
         self.restore()?;
-        let extent = self.placed(sources).map(|set| set.has_radii);
-        let extent = extent.and_then(|has_radii| {
-            if has_radii {
-                return Err(Refusal::new(
-                    "positions have no radii of their own, but points have: query a set without",
-                ));
-            }
+        let extent = self.placed(sources).map(drop);
+        let extent = extent.and_then(|()| {
+            self.check_query(positions.len(), radii)?;
             self.extent("position", &[], positions)
         });
+        let carried = Carried::radii(radii.is_some());
         let (_, lattice) = self.agree_extent(usize::MAX, extent)?;
         if !self.division.has(&lattice) {
             self.cut(self.undivided(lattice))?;
         }
         let settled = self.settle();
-        let asked =
-            settled.and_then(|()| Ok((self.by_owner(positions)?, Self::numbered(positions)?)));
+        let asked = settled
+            .and_then(|()| Ok((self.by_owner(positions)?, Self::numbered(positions, radii)?)));
         let mut links = Links::new();
         let ranks = |(destinations, _): &(Destinations, Points<T>)| destinations.ranks();
         let (destinations, asked) = links.agree(&mut self.comm, asked, ranks, &mut [])?;
@@ -51,14 +79,14 @@ impl<T: Scalar> RankedEngine<T> {
             exchange,
             &links,
             &asked,
-            (&destinations, false),
+            (&destinations, carried),
         );
-        let arrived = points::receive::<T>(&mut self.comm, exchange, &links, false);
+        let arrived = points::receive::<T>(&mut self.comm, exchange, &links, carried);
         let (me, sends) = (self.rank(), destinations.leaving);
         let found = packed.and(arrived).and_then(|[mut arrived, _]| {
             points::stay(&mut arrived, &asked, to(&sends, me), me)?;
-            let asked = &arrived.points.positions;
-            let places = collected(0..asked.len() as u32, "positions of a query")?;
+            let asked = &arrived.points;
+            let places = collected(0..asked.len() as u32, WHAT)?;
             let room = Spans::with_room(positions.len())?;
             let found = self.search(asked, sources)?;
             let route = Route {
@@ -70,7 +98,7 @@ impl<T: Scalar> RankedEngine<T> {
         });
         let (found, mut spans, route) = self.comm.agree(found, &mut [])?;
         let put = spans.bring(&mut self.comm, &route, &found);
-        let written = put.and_then(|()| Ok(spans.in_order()?));
+        let written = put.and_then(|()| Ok(spans.in_order()?.into()));
         self.comm.agree(written, &mut [])
     }
 
@@ -88,31 +116,57 @@ impl<T: Scalar> RankedEngine<T> {
         Ok(destinations)
     }
 
-    /// The positions as points whose ids are their places.
-    fn numbered(positions: &[[T; 3]]) -> Result<Points<T>, Shortage> {
-        let what = "positions of a query";
+    /// The positions as points whose ids are their places, with their radii if they have any.
+    fn numbered(positions: &[[T; 3]], radii: Option<&[f32]>) -> Result<Points<T>, Shortage> {
         let mut points = Points {
-            positions: copied(positions, what)?,
+            positions: copied(positions, WHAT)?,
             ..Points::default()
         };
-        make_room(&mut points.ids, positions.len(), what)?;
+        if let Some(radii) = radii {
+            let words = radii.iter().map(|radius| radius.to_bits());
+            points.columns.put(Column::Radius, collected(words, WHAT)?);
+        }
+        make_room(&mut points.ids, positions.len(), WHAT)?;
         points.ids.extend(0..positions.len() as u64);
         Ok(points)
     }
 
-    /// By position, the ids of the points of this rank and its halo within the radius, ascending.
-    fn search(&self, positions: &[[T; 3]], sources: RankedSet) -> Result<Spans, Refusal> {
-        let set = self.placed(sources)?;
-        let mut found = Spans::with_room(positions.len())?;
-        if positions.is_empty() {
+    /// Refuses radii of positions that do not count, or that cannot be used, and none where they
+    /// count.
+    fn check_query(&self, positions: usize, radii: Option<&[f32]>) -> Result<(), Refusal> {
+        let rule = self.settings.rule;
+        match radii {
+            None if rule.needs_targets() => Err(Refusal::new(format!(
+                "the radius of the target counts by the rule {rule}: give every position one, with \
+                 query_with_radii"
+            ))),
+            Some(_) if !rule.needs_targets() => Err(Refusal::new(format!(
+                "the radius of a position does not count by the rule {rule}: call query, or choose \
+                 another rule with RankedBuilder::radii"
+            ))),
+            Some(radii) => self.check_radii(radii, positions, ("position", &[])),
+            None => Ok(()),
+        }
+    }
+
+    /// By position, the ids of the points of this rank and its halo within the radius, ascending,
+    /// or the nearest first if only these count.
+    fn search(&mut self, asked: &Points<T>, sources: RankedSet) -> Result<Spans<u64>, Refusal> {
+        let mut found = Spans::with_room(asked.len())?;
+        if asked.len() == 0 {
             return Ok(found);
         }
+        if self.settings.nearest {
+            self.search_nearest(asked, sources, &mut found)?;
+            return Ok(found);
+        }
+        let set = self.placed(sources)?;
         let parts = [(set.names.owned, set.owned()), (set.names.halo, &set.halo)];
-        let lists = parts.map(|(name, _)| self.engine.query(T::positions(positions), name));
+        let lists = parts.map(|(name, _)| self.ask(asked, name));
         let [owned, halo] = lists;
         let (owned, halo) = (owned?, halo?);
         let mut ids = Vec::new();
-        for k in 0..positions.len() {
+        for k in 0..asked.len() {
             ids.clear();
             for (list, (_, points)) in [owned.of(k), halo.of(k)].into_iter().zip(&parts) {
                 let all = ids.len() + list.len();
@@ -123,5 +177,66 @@ impl<T: Scalar> RankedEngine<T> {
             found.put(k, ids.iter().copied())?;
         }
         Ok(found)
+    }
+
+    /// The nearest of each position. They are among the owned points, unless the position is at the
+    /// border.
+    fn search_nearest(
+        &mut self,
+        asked: &Points<T>,
+        sources: RankedSet,
+        found: &mut Spans<u64>,
+    ) -> Result<(), Refusal> {
+        let places = self.at_border(&asked.positions)?;
+        let set = self.placed(sources)?;
+        for (places, around) in places.into_iter().zip([false, true]) {
+            let mut here = Points::default();
+            here.take(asked, &places)?;
+            let names = set.names;
+            let lists = self.ask(&here, if around { names.complete } else { names.owned })?;
+            let origin = |at: u32| match around {
+                true => set.complete.origin(at as usize),
+                false => (false, at),
+            };
+            let id = |at: &u32| match origin(*at) {
+                (true, at) => set.halo.ids[at as usize],
+                (false, at) => set.owned().ids[at as usize],
+            };
+            for (k, place) in places.iter().enumerate() {
+                found.put(*place as usize, lists.of(k).iter().map(id))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The places of positions in the interior of this rank, and of those at its border.
+    fn at_border(&mut self, positions: &[[T; 3]]) -> Result<[Vec<u32>; 2], Refusal> {
+        let division = &mut self.division;
+        let special = match &division.domains {
+            Some(domains) if self.comm.ranks() > 1 => {
+                division.cell_classes.classify(domains, positions)?
+            }
+            _ => Vec::new(),
+        };
+        let seen = |point: &&Special| division.cell_classes.class(point.class).ranks.len() > 1;
+        let at_border = special.iter().filter(seen).map(|point| point.index);
+        let mut at_border = at_border.peekable();
+        let mut places = [(); 2].map(|()| Vec::new());
+        for place in 0..positions.len() as u32 {
+            let places = &mut places[usize::from(at_border.next_if_eq(&place).is_some())];
+            make_room_for_one(places, WHAT)?;
+            places.push(place);
+        }
+        Ok(places)
+    }
+
+    /// Neighbours of positions in a part of a set.
+    fn ask(&self, asked: &Points<T>, part: PointSetId) -> Result<NeighborLists, Refusal> {
+        let (radii, mut scratch) = (asked.columns.radii(), QueryScratch::default());
+        let radii = self.settings.rule.needs_targets().then_some(radii);
+        let positions = T::positions(&asked.positions);
+        self.engine
+            .query_into(positions, radii, part, &mut scratch)?;
+        Ok(scratch.into_lists())
     }
 }

@@ -14,6 +14,10 @@ pub trait Scalar: sealed::Sealed + bytemuck::Pod + Default + Send + Sync {
     #[doc(hidden)]
     fn cell(lattice: &Lattice, position: [Self; 3]) -> Cell;
 
+    /// A number that was computed in this precision.
+    #[doc(hidden)]
+    fn of(value: f64) -> Self;
+
     #[doc(hidden)]
     fn radius(radius: f64) -> Result<Radius, Error>;
 }
@@ -38,6 +42,10 @@ impl Scalar for f32 {
         lattice.cell_f64([f64::from(x), f64::from(y), f64::from(z)])
     }
 
+    fn of(value: f64) -> Self {
+        value as Self
+    }
+
     fn radius(radius: f64) -> Result<Radius, Error> {
         Radius::new(radius as f32)
     }
@@ -53,6 +61,10 @@ impl Scalar for f64 {
     #[inline(always)]
     fn cell(lattice: &Lattice, position: [Self; 3]) -> Cell {
         lattice.cell_f64(position)
+    }
+
+    fn of(value: f64) -> Self {
+        value
     }
 
     fn radius(radius: f64) -> Result<Radius, Error> {

@@ -4,102 +4,24 @@
 //! the *halo* is under way. The points at the *border*, which are in the halo of other ranks, then
 //! search among the halo. So no pair is found twice, and no list of a halo point is computed.
 //!
-//! Where sums must not depend on the number of ranks there is a fourth set, see
-//! [`complete`](crate::complete).
+//! Where sums must not depend on the number of ranks, where points exclude each other, and where
+//! only the nearest count, there is a fourth set, see [`complete`](crate::complete).
 
 use crate::{
     RankedBuilder,
     communicator::Links,
-    complete::Complete,
+    complete::{Complete, Surrounded},
     error::Refusal,
     halo_message::{Pending, SentIds},
+    parts::PartIds,
+    point_data::{Carried, Column},
     points::{Arrived, Points},
     routes::{Route, Routes},
     scalar::Scalar,
 };
-use nearfield::{Engine, PointSetId, RadiusRule};
+use nearfield::{Engine, ListKind};
 use nearfield_grid::Bounds;
 use std::collections::HashSet;
-
-/// The sets in the engine of this rank that make up a point set.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PartIds {
-    pub(crate) owned: PointSetId,
-    pub(crate) border: PointSetId,
-    pub(crate) halo: PointSetId,
-    /// Only if sums are deterministic.
-    pub(crate) complete: Option<PointSetId>,
-    /// Whether points have radii of their own by the engine's rule.
-    radii: bool,
-}
-
-impl PartIds {
-    /// Adds empty parts to `engine`. After an error none of them is left there.
-    pub(crate) fn add<T: Scalar>(
-        engine: &mut Engine,
-        settings: &RankedBuilder,
-    ) -> Result<Self, Refusal> {
-        let empty: &[[T; 3]] = &[];
-        let mut added = Vec::new();
-        for _ in 0..if settings.deterministic { 4 } else { 3 } {
-            match engine.add_point_set(T::positions(empty)) {
-                Ok(part) => added.push(part),
-                Err(error) => {
-                    remove(engine, &added);
-                    return Err(error.into());
-                }
-            }
-        }
-        Ok(Self {
-            owned: added[0],
-            border: added[1],
-            halo: added[2],
-            complete: added.get(3).copied(),
-            radii: settings.rule != RadiusRule::Uniform,
-        })
-    }
-
-    /// Gives a part its points. A part that was empty and stays empty is left alone.
-    pub(crate) fn put<T: Scalar>(
-        &self,
-        engine: &mut Engine,
-        part: PointSetId,
-        points: &Points<T>,
-    ) -> Result<(), Refusal> {
-        let before = engine.points(part)?;
-        if points.len() == 0 && before == 0 {
-            return Ok(());
-        }
-        if self.radii && points.radii.is_empty() && points.len() == before {
-            // Otherwise the engine would keep the radii of the old points.
-            engine.update(part, T::positions(&[]))?;
-        }
-        engine.update(part, T::positions(&points.positions))?;
-        if !points.radii.is_empty() {
-            engine.set_radii(part, &points.radii)?;
-        }
-        Ok(())
-    }
-
-    /// All of them.
-    pub(crate) fn all(&self) -> impl Iterator<Item = PointSetId> {
-        [self.owned, self.border, self.halo]
-            .into_iter()
-            .chain(self.complete)
-    }
-
-    /// Removes them from the engine.
-    pub(crate) fn remove(&self, engine: &mut Engine) {
-        remove(engine, &self.all().collect::<Vec<_>>());
-    }
-}
-
-/// Removes sets. This cannot fail because the sets exist; an empty set would change no result.
-fn remove(engine: &mut Engine, sets: &[PointSetId]) {
-    for set in sets {
-        engine.remove_point_set(*set).ok();
-    }
-}
 
 /// The pairs of sets whose lists are wanted: the same on all ranks.
 #[derive(Debug)]
@@ -152,8 +74,14 @@ pub(crate) struct Set<T> {
     pub(crate) bounds: Bounds,
     /// The extent of the caller's points.
     pub(crate) own_bounds: Bounds,
-    /// True once radii per point were given; the same on all ranks.
-    pub(crate) has_radii: bool,
+    /// The data that points were given; the same on all ranks.
+    pub(crate) carried: Carried,
+    /// True if the engine has the data of the owned points.
+    pub(crate) given: bool,
+    /// Whether points at the border need all points around them; the same on all ranks.
+    pub(crate) surrounded: Surrounded,
+    /// Whether lists are half.
+    pub(crate) half: bool,
     pub(crate) links: Links,
     /// True until the first migration after points were given by other ranks than their owners.
     pub(crate) fresh: bool,
@@ -178,14 +106,17 @@ pub(crate) struct Set<T> {
 
 impl<T: Scalar> Set<T> {
     /// A set without points, the `at`-th.
-    pub(crate) fn new(names: PartIds, at: usize) -> Self {
+    pub(crate) fn new(names: PartIds, at: usize, settings: &RankedBuilder) -> Self {
         Self {
             names,
             home: Points::default(),
             ascending: true,
             bounds: Bounds::EMPTY,
             own_bounds: Bounds::EMPTY,
-            has_radii: false,
+            carried: Carried::default(),
+            given: false,
+            surrounded: Surrounded::by(settings),
+            half: settings.lists == ListKind::Half,
             links: Links::of_set(at),
             fresh: true,
             routes: Routes::default(),
@@ -243,13 +174,18 @@ impl<T: Scalar> Set<T> {
         }
         let mut border = Points::default();
         border.take(owned, &self.border)?;
-        self.names.put(engine, self.names.border, &border)?;
-        self.names.put(engine, self.names.halo, &halo)?;
-        if let Some(name) = self.names.complete {
-            let (complete, points) = Complete::new(owned, [&self.near, &self.border], &halo)?;
-            self.names.put(engine, name, &points)?;
-            self.complete = complete;
-        }
+        let (names, carried) = (self.names, self.carried);
+        names.put(engine, names.border, &border, false)?;
+        names.choose(engine, names.border, &border, carried)?;
+        names.put(engine, names.halo, &halo, false)?;
+        let (complete, points) = match self.is_surrounded() {
+            true => Complete::new(owned, [&self.near, &self.border], &halo)?,
+            false => Default::default(),
+        };
+        names.put(engine, names.complete, &points, false)?;
+        let choose = self.chooses_border();
+        names.filter_complete(engine, &complete, [&points, owned], (carried, choose))?;
+        self.complete = complete;
         let halo_route = &mut self.routes.halo;
         (halo_route.sources, halo_route.places) = (arrived.sources, places);
         self.halo = halo;
@@ -265,9 +201,39 @@ impl<T: Scalar> Set<T> {
         mut route: Route,
     ) -> Result<(), Refusal> {
         let (owned, places) = arrived.points.sorted()?;
-        self.names.put(engine, self.names.owned, &owned)?;
         (route.sources, route.places) = (arrived.sources, places);
         (self.owned, self.routes.owned) = (Some(owned), Some(route));
+        self.given = false;
+        self.put_owned(engine)
+    }
+
+    /// Gives the owned points to the engine.
+    pub(crate) fn put_owned(&mut self, engine: &mut Engine) -> Result<(), Refusal> {
+        let (names, given) = (self.names, std::mem::take(&mut self.given));
+        let owned = self.owned.as_ref().unwrap_or(&self.home);
+        names.put(engine, names.owned, owned, given)?;
+        if !given {
+            names.filter_owned(engine, owned, self.carried)?;
+        }
+        self.given = true;
         Ok(())
+    }
+
+    /// Returns true if points at the border need all points around them.
+    fn is_surrounded(&self) -> bool {
+        self.surrounded != Surrounded::Never || self.carried.excludes()
+    }
+
+    /// Returns true if only points at the border search among the points around them. Half lists
+    /// have no chosen targets; there the others search too, and their lists are left aside.
+    fn chooses_border(&self) -> bool {
+        let lists = self.surrounded == Surrounded::ForLists || self.carried.excludes();
+        (lists && !self.half) || self.carried.has(Column::Target)
+    }
+
+    /// Returns true if the lists of points at the border among this set itself are those among all
+    /// points around it.
+    pub(crate) fn lists_around(&self, same_set: bool) -> bool {
+        self.surrounded == Surrounded::ForLists || same_set && self.carried.excludes()
     }
 }

@@ -292,7 +292,9 @@ impl<T: Scalar> RankedEngine<T> {
         if !targets.meets(sources) {
             return Ok(());
         }
-        if let (Some(border), Some(around)) = (targets.names.complete, sources.names.complete) {
+        let deterministic = self.settings.deterministic;
+        if deterministic || targets.lists_around(of[0] == of[1]) {
+            let (border, around) = (targets.names.complete, sources.names.complete);
             let (of, from) = (&targets.complete, &sources.complete);
             let mut of_targets = LocalFields::with_room(&fields[0], of.members.len())?;
             of_targets.copy(&fields[0], |copy| of.owned(copy));
@@ -303,7 +305,10 @@ impl<T: Scalar> RankedEngine<T> {
             let traversal = traversal
                 .targets(of_targets.fields()?.as_slice())
                 .sources(of_sources.fields()?.as_slice());
-            let sums = traversal.over_lists().run()?;
+            let sums = match deterministic {
+                true => traversal.over_lists().run()?,
+                false => traversal.run()?,
+            };
             for (at, place) in targets.border.iter().zip(&of.border) {
                 values[*at as usize] = sums[*place as usize];
             }

@@ -4,7 +4,10 @@
 mod common;
 
 use common::{
+    Precise,
     by_address::ByAddress,
+    filtered::{geometry_of_one, geometry_of_ranks},
+    filters::draw,
     on_gpu::{Case, Own, cases, compare, download, has_gpu, search},
     within,
 };
@@ -16,7 +19,11 @@ use nearfield::{
 use nearfield_ranks::{
     Error, ErrorKind, RankedEngine, device::DeviceRankedEngine, transport::threads,
 };
-use nearfield_testkit::cloud::{Cloud, drift};
+use nearfield_testkit::{
+    cloud::{Cloud, drift},
+    conformance::Level,
+    random::Random,
+};
 use std::{
     sync::{Barrier, Mutex},
     time::Duration,
@@ -251,6 +258,8 @@ fn what_ranks_on_the_device_do_not_have_is_refused() {
             RankedEngine::builder(1.0).deterministic(true),
             RankedEngine::builder(1.0).lists(nearfield::ListKind::Half),
             RankedEngine::builder(1.0).radii(nearfield::RadiusRule::Gather),
+            RankedEngine::builder(1.0).cutoffs(&[[1.0, 0.5], [0.5, 0.0]]),
+            RankedEngine::builder(1.0).nearest(3),
             RankedEngine::builder(1.0).device(nearfield::Device::Cpu),
             RankedEngine::builder(-1.0),
             RankedEngine::builder(1.0).device(nearfield::Device::Gpu(1000)),
@@ -636,5 +645,45 @@ mod solver {
             assert_eq!(spread.devices, ["gpu:0", "gpu:0"]);
             assert!(spread.halo_points > 0);
         });
+    }
+}
+
+/// Host data of ranks whose engines are on the GPU alone, with filters, by the bits of one engine
+/// on the CPU.
+fn filtered_pairs<T: Precise>(seed: u64) {
+    let (mut random, mut pairs) = (Random::new(seed), 0);
+    for (number, case) in T::cases(Level::Quick).cases().enumerate() {
+        let kinds = match number % 3 {
+            0 => 1 << (number / 3 % 5),
+            _ => random.below(32) as u32,
+        };
+        let drawn = draw(case, kinds, &mut random);
+        let Some(expected) = geometry_of_one(case, &drawn) else {
+            continue;
+        };
+        let (ranks, home) = ([2, 3, 1][number % 3], number / 3 % 2 == 0);
+        let device = nearfield::Device::Gpu(0);
+        let found = geometry_of_ranks(case, &drawn, (ranks, home), device);
+        let name = format!("{} on {ranks} ranks, {home}, kinds {kinds:b}", case.name);
+        assert_eq!(found.len(), expected.len(), "{name}");
+        for (k, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            assert_eq!(found, expected, "{name}: point {k}");
+            pairs += found.len();
+        }
+    }
+    assert!(pairs > 10_000, "{pairs} pairs");
+}
+
+#[test]
+fn filtered_pairs_of_host_data_have_the_bits_of_one_engine() {
+    if has_gpu() {
+        within(600, || filtered_pairs::<f32>(31));
+    }
+}
+
+#[test]
+fn filtered_pairs_of_host_data_in_double_have_the_bits_of_one_engine() {
+    if has_gpu() {
+        within(600, || filtered_pairs::<f64>(32));
     }
 }

@@ -59,6 +59,8 @@ struct Cast {
     /// The positions of this rank's points by step, made where memory is plenty.
     positions: Vec<[f32; 3]>,
     ids: Vec<u64>,
+    /// Every id with itself.
+    pairs: Vec<[u64; 2]>,
     masses: (Vec<f32>, Vec<[f32; 3]>, Vec<f32>),
     migration: Option<Migration>,
     /// The ids before it.
@@ -84,6 +86,7 @@ impl Cast {
             rank,
             positions,
             ids,
+            pairs: Vec::new(),
             masses: Default::default(),
             migration: None,
             before: Vec::new(),
@@ -104,6 +107,7 @@ impl Cast {
             at(&masses, &places),
         );
         self.ids = ids.to_vec();
+        self.pairs = ids.iter().map(|id| [*id; 2]).collect();
         Ok(())
     }
 
@@ -254,6 +258,11 @@ fn sum(cast: &mut Cast) -> Result<(), Error> {
     Ok(())
 }
 
+/// Excludes the images of every point, of which there are none.
+fn exclude_itself(cast: &mut Cast) -> Result<(), Error> {
+    cast.engine.exclude_pairs(cast.set, &cast.pairs)
+}
+
 const BEFORE: (usize, f32) = (0, RADIUS);
 const MOVED: (usize, f32) = (1, RADIUS);
 const FAR: (usize, f32) = (100, RADIUS);
@@ -309,6 +318,33 @@ fn searches_and_sums() {
                 cast.engine.find_neighbors()
             },
             call: |cast| cast.engine.lists_by_id(cast.set, cast.set).map(drop),
+            failed: &[BEFORE],
+            done: BEFORE,
+        },
+        Call {
+            name: "pair_geometry",
+            settings: plain,
+            prepare: dealt_out,
+            call: |cast| cast.engine.pair_geometry(cast.set, cast.set).map(drop),
+            failed: &[BEFORE],
+            done: BEFORE,
+        },
+        Call {
+            name: "exclude_pairs",
+            settings: plain,
+            prepare: own,
+            call: exclude_itself,
+            failed: &[BEFORE],
+            done: BEFORE,
+        },
+        Call {
+            name: "find_neighbors, with exclusions",
+            settings: plain,
+            prepare: |cast| {
+                own(cast)?;
+                exclude_itself(cast)
+            },
+            call: |cast| cast.engine.find_neighbors(),
             failed: &[BEFORE],
             done: BEFORE,
         },
@@ -398,6 +434,20 @@ fn points_that_move() {
             settings: plain,
             prepare: |cast| {
                 own(cast)?;
+                cast.take(1)
+            },
+            call: migrate,
+            failed: &[BEFORE, MOVED],
+            done: MOVED,
+        },
+        Call {
+            name: "migrate, with exclusions and targets",
+            settings: plain,
+            prepare: |cast| {
+                dealt_out(cast)?;
+                exclude_itself(cast)?;
+                let all = vec![true; cast.ids.len()];
+                cast.engine.set_target_mask(cast.set, &all)?;
                 cast.take(1)
             },
             call: migrate,

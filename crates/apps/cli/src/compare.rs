@@ -30,12 +30,12 @@ pub(crate) struct Kiddo {
 
 impl Kiddo {
     /// # Errors
-    /// [`Failure::Wrong`] in a build without the feature `kiddo`.
+    /// [`Failure::Usage`] in a build without the feature `kiddo`.
     pub(crate) fn new(radius: f32, threads: usize) -> Result<Self, Failure> {
         if cfg!(not(feature = "kiddo")) {
             let text = "--compare needs the crate kiddo, which this build leaves out: build with \
                         cargo build --release -p nearfield-cli --features kiddo";
-            return Err(Failure::Wrong(text.to_owned()));
+            return Err(Failure::Usage(text.to_owned()));
         }
         Ok(Self {
             radius,

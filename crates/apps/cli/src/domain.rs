@@ -9,8 +9,8 @@ use std::str::FromStr;
 /// Flags that make axes periodic.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct DomainOptions {
-    /// Box lengths and perhaps tilts; axes not named by --periodic stay open. Two lengths do where
-    /// z is open: for points in the plane, or with --periodic xy
+    /// Box lengths and perhaps tilts; axes not named by --periodic stay open. Two lengths
+    /// suffice if z is open: for points in the plane, or with --periodic xy
     #[arg(
         long = "box",
         value_name = "LX,LY[,LZ[,XY,XZ,YZ]]",
@@ -150,7 +150,7 @@ impl DomainOptions {
                 Some(z) => [plane[0], plane[1], z],
                 None if !axes[2] => [plane[0], plane[1], 1.0],
                 None => {
-                    return Err(Failure::Wrong(
+                    return Err(Failure::Usage(
                         "--box has two lengths, but z is periodic: give a third, or --periodic xy"
                             .into(),
                     ));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn two_lengths_do_where_z_is_open() {
+    fn two_lengths_suffice_if_z_is_open() {
         let plane = Some(Boundaries::Lengths([Some(1.0), Some(2.0), None], [0.0; 3]));
         for (axes, dimensions) in [(None, Dimensions::Two), (Some("xy"), Dimensions::Three)] {
             let found = options(Some("1,2"), axes).of(None, dimensions);

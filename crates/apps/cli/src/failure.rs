@@ -2,7 +2,7 @@
 
 use std::{io, path::Path};
 
-/// Any reason for exit code 1.
+/// Any reason for exit code 1 or 2.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// The engine refused.
@@ -26,6 +26,9 @@ pub(crate) enum Failure {
     /// A file, a flag or a result is not as it has to be, as the message says.
     #[error("{0}")]
     Wrong(String),
+    /// A flag has a value that no run could use, as the message says.
+    #[error("{0}")]
+    Usage(String),
     /// Outputs would replace inputs, or each other.
     #[error(transparent)]
     Clash(#[from] nearfield_files::Error),
@@ -73,7 +76,9 @@ impl Failure {
     /// The exit code: 2 for wrong usage, 1 for runs that failed.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::Clash(_) => 2,
+            Self::Clash(_) | Self::Usage(_) | Self::Cloud(_) | Self::NamedCloud(_) => 2,
+            Self::Engine(error) => code_of_engine(error.kind()),
+            Self::Cells(error) => code_of_cells(error),
             _ => 1,
         }
     }
@@ -82,5 +87,29 @@ impl Failure {
     /// not failed then.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// Maximum number of threads that a pool takes; fewer may still be more than the system gives.
+const MAX_THREADS: usize = 4096;
+
+/// 2 for settings that come from flags only; boxes and points come from files too.
+fn code_of_engine(kind: &nearfield::ErrorKind) -> u8 {
+    use nearfield::{ErrorKind, error::cpu};
+    match kind {
+        ErrorKind::Setup(cause) => code_of_cells(cause),
+        ErrorKind::Cpu(cause) => match cause.kind() {
+            cpu::ErrorKind::Threads { threads, .. } if *threads > MAX_THREADS => 2,
+            _ => 1,
+        },
+        _ => 1,
+    }
+}
+
+/// 2 for a radius, which comes from a flag only.
+fn code_of_cells(error: &nearfield_grid::Error) -> u8 {
+    match error.kind() {
+        nearfield_grid::ErrorKind::Radius(_) => 2,
+        _ => 1,
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn check_extension(path: &Path, what: &str, known: &[&str]) -> Result
         return Ok(());
     }
     let known: Vec<String> = known.iter().map(|known| format!(".{known}")).collect();
-    Err(Failure::Wrong(format!(
+    Err(Failure::Usage(format!(
         "{}: {what} are written as {}: use one of these extensions",
         path.display(),
         known.join(" or ")

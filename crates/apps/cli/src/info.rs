@@ -171,7 +171,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             format!("CPU backend     {cores} threads, vectors: {simd}"),
         ];
         lines.extend(info.gpu.lines());
-        lines.push(format!("device auto  {} ({})", info.auto, info.reason));
+        let reason = if info.gpu.missing.iter().any(|lack| lack.what == "driver") {
+            "no GPU can be used"
+        } else {
+            &info.reason
+        };
+        lines.push(format!("device auto  {} ({reason})", info.auto));
         lines
     })
 }

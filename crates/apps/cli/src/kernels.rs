@@ -1,7 +1,7 @@
 //! `nearfield kernels`: compiles the GPU's programs, for nodes that have only the driver, or to
 //! check that they compile for every architecture.
 
-use crate::{failure::Failure, output};
+use crate::{failure::Failure, options::examples, output};
 use nearfield_files::Plan;
 use nearfield_gpu::{Arch, Cache, CodeStore, Compiler, Entry, Error, GpuInfo, Program, Search};
 use rayon::prelude::*;
@@ -16,10 +16,13 @@ use std::{
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Task {
     /// Compiles kernels into a cache, also for GPUs that are not here
+    #[command(after_help = examples!("nearfield kernels build --arch 80,90 --output kernels"))]
     Build(BuildArgs),
     /// Prints the numbers that kernels share with the engine, as sources include them
+    #[command(after_help = examples!("nearfield kernels constants"))]
     Constants,
     /// Compiles kernels, for every architecture if none is named, and keeps nothing
+    #[command(after_help = examples!("nearfield kernels check --arch 90 flat"))]
     Check(CheckArgs),
 }
 
@@ -146,7 +149,11 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
         programs: outcomes?,
     };
     output::print(args.json, &built, || {
-        let head = format!("NVRTC {}, into {}", built.nvrtc, cache.folder().display());
+        let head = format!(
+            "NVRTC {}, wrote to {}",
+            built.nvrtc,
+            cache.folder().display()
+        );
         [head].into_iter().chain(lines(&built.programs))
     })
 }

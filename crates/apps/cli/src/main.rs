@@ -38,6 +38,7 @@ use nearfield_files::Plan;
 #[cfg(not(test))]
 use nearfield_files::ReserveAllocator;
 use nearfield_trace::{Options, Recording};
+use options::examples;
 use std::{
     io::{self, Write},
     path::PathBuf,
@@ -64,25 +65,34 @@ struct Command {
 #[derive(Debug, Subcommand)]
 enum Task {
     /// Lists processors, GPUs and libraries of this machine, and what the engine would use
+    #[command(after_help = examples!("nearfield info --json"))]
     Info(info::Args),
     /// Finds the neighbours of all points of a file
+    #[command(after_help = examples!("nearfield neighbors water.xyz --radius 3.5", "nearfield neighbors points.npy --radius 0.1 --box 1,1,1 --output lists.npz"))]
     Neighbors(neighbors::Args),
     /// Energy, virial and forces of Lennard-Jones atoms with cut-off charges; with --steps, a run
+    #[command(after_help = examples!("nearfield lj argon.xyz --cutoff 3 --steps 1000 --temperature 0.9 --output run"))]
     Lj(lj::Args),
     /// Times searches and traversals on a named cloud or a file
+    #[command(after_help = examples!("nearfield bench lattice --points 1e5 --radius 2", "nearfield bench points.npy --radius 0.1 --work density"))]
     Bench(bench::Args),
     /// Compiles the GPU's kernels, for a cache or to check them
     #[command(subcommand)]
     Kernels(kernels::Task),
     /// Shows how the cost grows with the number of points
+    #[command(after_help = examples!("nearfield scaling clusters --to 1e5 --work lists,count"))]
     Scaling(scaling::Args),
     /// Measures the gain from splitting a step between CPU and GPU, and where the policies settle
+    #[command(after_help = examples!("nearfield tune pool-spray --points 1e5 --device emulated:speed=8"))]
     Tune(tune::Args),
     /// Simulates a collapsing water column and draws it
+    #[command(after_help = examples!("nearfield dam-break --quick --output water"))]
     DamBreak(DamBreak),
     /// Moves bodies that attract each other
+    #[command(after_help = examples!("nearfield gravity bodies.csv --steps 1000 --dt 0.001 --output run"))]
     Gravity(gravity::Args),
     /// Computes the electric potential of atoms at the points of a grid
+    #[command(after_help = examples!("nearfield coulomb atoms.xyz --grid 64,64,64 --spacing 0.25 --output out.vti"))]
     Coulomb(coulomb::Args),
     /// Analyses a recorded trace: --trace FILE records one with any other command
     #[command(subcommand)]

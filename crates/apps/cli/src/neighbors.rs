@@ -176,6 +176,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             ),
             format!("digest      {}", summary.digest),
         ]
+        .into_iter()
+        .chain(args.output.iter().map(|path| output::wrote(path)))
     })
 }
 

@@ -36,6 +36,37 @@ pub(crate) fn distinct<T: Copy + PartialEq>(given: &[T]) -> Vec<T> {
     once
 }
 
+/// The end of a command's help: command lines that work.
+macro_rules! examples {
+    ($($line:literal),+) => {
+        concat!("Examples:", $("\n  ", $line),+)
+    };
+}
+pub(crate) use examples;
+
+/// The points of a command that times them: by a word, or by a flag.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct CloudOption {
+    /// lattice, pool-spray, clusters, plummer or uniform; bench and tune take a file of points too
+    /// [default: lattice]
+    #[arg(value_name = "CLOUD", conflicts_with = "cloud")]
+    place: Option<String>,
+    /// The same as a flag
+    #[arg(long, value_name = "CLOUD")]
+    cloud: Option<String>,
+}
+
+impl CloudOption {
+    /// The name of a cloud, or of a file.
+    pub(crate) fn name(&self) -> &str {
+        let given = self.place.as_deref().or(self.cloud.as_deref());
+        given.unwrap_or("lattice")
+    }
+}
+
+/// Seed of the points of a named cloud, where no flag says otherwise.
+pub(crate) const SEED: u64 = 1;
+
 /// Where to run.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct EngineOptions {
@@ -45,7 +76,8 @@ pub(crate) struct EngineOptions {
     /// Worker threads on the CPU; 0 for one per core
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) threads: usize,
-    /// How the GPU maps cells to threads: flat, child-per-cell or child-aggregated
+    /// How the GPU maps cells to threads: flat, child-per-cell, child-aggregated, or auto, which
+    /// times the others on the first steps
     #[arg(long, default_value_t = Strategy::Flat)]
     pub(crate) strategy: Strategy,
     /// Policy that divides the work between both backends (hybrid, emulated): model,

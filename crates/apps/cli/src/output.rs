@@ -5,6 +5,7 @@ use serde::Serialize;
 use std::{
     fmt::Display,
     io::{self, Write},
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -40,6 +41,17 @@ pub(crate) fn print_lines(lines: impl IntoIterator<Item: Display>) -> Result<(),
 /// exit code still says how the run went.
 pub(crate) fn notice(line: impl Display) {
     writeln!(io::stderr(), "nearfield: {line}").ok();
+}
+
+/// The line that names a file or a folder that a command wrote.
+pub(crate) fn wrote(path: &Path) -> String {
+    format!("wrote       {}", path.display())
+}
+
+/// The reason for a device without its remedy, which `nearfield info` has.
+pub(crate) fn brief(reason: &str) -> &str {
+    let reason = reason.strip_prefix("the CPU backend: ").unwrap_or(reason);
+    reason.split(';').next().unwrap_or(reason)
 }
 
 /// Milliseconds since `begin`.

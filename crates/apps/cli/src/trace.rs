@@ -1,6 +1,6 @@
 //! `nearfield trace`: analyses and converts a recorded trace.
 
-use crate::{failure::Failure, files, output};
+use crate::{failure::Failure, files, options::examples, output};
 use clap::{Subcommand, ValueEnum};
 use nearfield_files::Plan;
 use nearfield_trace_analysis::{
@@ -17,6 +17,7 @@ use std::{
 #[derive(Debug, Subcommand)]
 pub(crate) enum Task {
     /// Prints how busy the backends were, the reasons for idle time, and remedies
+    #[command(after_help = examples!("nearfield trace summary t.jsonl"))]
     Summary {
         /// A file that --trace wrote
         file: PathBuf,
@@ -28,6 +29,7 @@ pub(crate) enum Task {
         markdown: bool,
     },
     /// Writes one HTML page with timeline, plots and tables
+    #[command(after_help = examples!("nearfield trace report t.jsonl --output report.html"))]
     Report {
         /// A file that --trace wrote
         file: PathBuf,
@@ -39,6 +41,7 @@ pub(crate) enum Task {
         json: bool,
     },
     /// Writes the trace in a format of other programs
+    #[command(after_help = examples!("nearfield trace export t.jsonl --format perfetto --output t.pftrace"))]
     Export {
         /// A file that --trace wrote
         file: PathBuf,
@@ -50,6 +53,7 @@ pub(crate) enum Task {
         output: Option<PathBuf>,
     },
     /// Makes one trace of the traces of many ranks, with a row for each
+    #[command(after_help = examples!("nearfield trace merge rank0.jsonl rank1.jsonl --output all.jsonl"))]
     Merge {
         /// The files that --trace wrote, one of each rank, or one of ranks as threads
         #[arg(required = true)]
@@ -59,6 +63,7 @@ pub(crate) enum Task {
         output: PathBuf,
     },
     /// Lists what became faster or slower from one trace to another
+    #[command(after_help = examples!("nearfield trace compare before.jsonl after.jsonl"))]
     Compare {
         /// The trace before
         before: PathBuf,
@@ -168,7 +173,7 @@ fn report(file: &Path, output: &Path, json: bool) -> Result<(), Failure> {
         let (path, megabytes) = (output.display(), written.bytes as f64 / 1e6);
         let steps = written.steps;
         [format!(
-            "{path}: {steps} steps, {megabytes:.1} MB; open it in a browser"
+            "Wrote {steps} steps to {path}, {megabytes:.1} MB: open it in a browser"
         )]
     })
 }
@@ -183,7 +188,10 @@ fn export(file: &Path, format: Format, output: Option<&Path>) -> Result<(), Fail
         Format::ActivitiesCsv => write_activities_csv(&analysis, to),
     };
     match output {
-        Some(path) => write(path, export),
+        Some(path) => {
+            write(path, export)?;
+            output::print_lines([format!("Wrote {}", path.display())])
+        }
         None => Ok(export(&mut BufWriter::new(io::stdout().lock()))?),
     }
 }
@@ -201,7 +209,7 @@ fn merge(files: &[PathBuf], output: &Path) -> Result<(), Failure> {
         frames.flush()
     })?;
     let (path, ranks) = (output.display(), traces.len());
-    output::print_lines([format!("{path}: merged from {ranks} traces")])
+    output::print_lines([format!("Wrote {ranks} merged traces to {path}")])
 }
 
 fn compare(before: &Path, after: &Path, json: bool) -> Result<(), Failure> {

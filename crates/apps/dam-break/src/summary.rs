@@ -256,7 +256,7 @@ impl fmt::Display for Summary {
         }
         write!(
             f,
-            "{} frames and more in {}",
+            "Wrote {} frames, pictures and tables to {}",
             self.frames,
             self.output.display()
         )

@@ -307,6 +307,14 @@ enum nf_quantity
    d, the length of that.
    */
   NF_QUANTITY_DISTANCES = 16,
+  /*
+   The vector by which the neighbour is moved; on a GPU only, for sets.
+   */
+  NF_QUANTITY_SHIFTS = 32,
+  /*
+   The square of d; on a GPU only, for sets.
+   */
+  NF_QUANTITY_SQUARES = 64,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -317,14 +325,63 @@ typedef uint32_t nf_quantity;
 #endif // __cplusplus
 
 /*
+ A type of whole numbers.
+ */
+enum nf_integer
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /*
+   uint32_t
+   */
+  NF_INTEGER_U32 = 0,
+  /*
+   int32_t
+   */
+  NF_INTEGER_I32 = 1,
+  /*
+   uint64_t
+   */
+  NF_INTEGER_U64 = 2,
+  /*
+   int64_t
+   */
+  NF_INTEGER_I64 = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum nf_integer nf_integer;
+#else
+typedef uint32_t nf_integer;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/*
  Lists of a pair of sets that are handed out in chunks: nf_chunks_new().
  */
 typedef struct nf_chunks nf_chunks;
 
 /*
+ Lists of a pair of sets on a GPU that are handed out in chunks: nf_device_chunks_new().
+ */
+typedef struct nf_device_chunks nf_device_chunks;
+
+/*
  An engine whose points live on a GPU. Made by nf_device_engine_new().
  */
 typedef struct nf_device_engine nf_device_engine;
+
+/*
+ A search of many systems on a GPU: nf_device_systems_new().
+ */
+typedef struct nf_device_systems nf_device_systems;
+
+/*
+ Lists with a skin on a GPU: found within radius + skin, kept while points move little, and found
+ anew when a pair within the radius could be missing. Made by nf_device_verlet_new().
+ */
+typedef struct nf_device_verlet nf_device_verlet;
 
 /*
  An engine: one radius, one domain, any number of point sets. Made by nf_engine_new().
@@ -433,50 +490,6 @@ typedef struct {
 } nf_chunk;
 
 /*
- Settings of an engine on a GPU; nf_device_options_init() sets all but the radius.
- */
-typedef struct {
-  /*
-   Size of this structure as the program was compiled; set by nf_device_options_init().
-   */
-  size_t struct_size;
-  /*
-   Search radius in the unit of the coordinates, rounded to float.
-   */
-  double radius;
-  /*
-   Number of the GPU, counted from 0.
-   */
-  uint32_t device;
-  /*
-   0, the default: the engine makes a stream of its own; 1: it uses `stream`.
-   */
-  uint32_t use_stream;
-  /*
-   A CUstream (cudaStream_t) of the GPU's primary context, null for the default stream; it must
-   stay there for as long as the engine.
-   */
-  void *stream;
-  /*
-   An nf_list_kind; full lists by default.
-   */
-  uint32_t lists;
-  /*
-   Cells per radius along each axis, 1 to 8; 0, the default, chooses by the points.
-   */
-  uint32_t subdivision;
-  /*
-   For every axis 1 where the domain repeats, 0, the default, where it is open.
-   */
-  uint32_t periodic[3];
-  /*
-   For every periodic axis the vector along which the domain repeats; an orthogonal box has its
-   lengths on the diagonal. Those of open axes are not read.
-   */
-  double box_vectors[3][3];
-} nf_device_options;
-
-/*
  Lists on the device: as nf_lists, by CUdeviceptr. Valid until the engine is next changed.
  */
 typedef struct {
@@ -496,7 +509,171 @@ typedef struct {
    Number of points.
    */
   size_t points;
+  /*
+   Numbers at `indices`: those of the lists, and room that belongs to none.
+   */
+  size_t entries;
 } nf_device_lists;
+
+/*
+ Lists on the device with numbers of every pair: entry k of an array belongs to entry k of
+ `lists.indices`, and every array has as many elements as that. Arrays that were not asked for
+ are 0. Valid until the engine is next changed.
+ */
+typedef struct {
+  /*
+   The lists, whose entries are the neighbours.
+   */
+  nf_device_lists lists;
+  /*
+   To 32-bit numbers: the point that has the neighbour.
+   */
+  uint64_t targets;
+  /*
+   To three int32_t a pair: by how many box vectors the neighbour is moved.
+   */
+  uint64_t images;
+  /*
+   To three numbers a pair, in the precision of the engine: the vector by which it is moved.
+   */
+  uint64_t shifts;
+  /*
+   To three numbers a pair: from the point to its neighbour, moved so.
+   */
+  uint64_t displacements;
+  /*
+   To a number a pair: the square of the length of that.
+   */
+  uint64_t squares;
+  /*
+   To a number a pair: the length.
+   */
+  uint64_t distances;
+  /*
+   An nf_precision: that of the engine.
+   */
+  uint32_t precision;
+} nf_device_pairs;
+
+/*
+ Lists of some targets on the device, on the stream of the engine, until the next call with these
+ chunks. They are not provisional.
+ */
+typedef struct {
+  /*
+   CUdeviceptr to 32-bit numbers: the targets, by their index in their set.
+   */
+  uint64_t targets;
+  /*
+   Number of targets; 0 after the last chunk.
+   */
+  size_t target_count;
+  /*
+   The lists of these, one per target, and the numbers of pairs that were asked for.
+   */
+  nf_device_pairs pairs;
+} nf_device_chunk;
+
+/*
+ Settings of an engine on a GPU; nf_device_options_init() sets all but the radius. Settings that
+ nf_options has too mean the same.
+ */
+typedef struct {
+  /*
+   Size of this structure as the program was compiled; set by nf_device_options_init().
+   */
+  size_t struct_size;
+  /*
+   Search radius in the unit of the coordinates; an engine in f32 rounds it to float. The
+   largest one where points have radii of their own.
+   */
+  double radius;
+  /*
+   Number of the GPU, counted from 0.
+   */
+  uint32_t device;
+  /*
+   0, the default: the engine makes a stream of its own; 1: it uses `stream`.
+   */
+  uint32_t use_stream;
+  /*
+   A CUstream (cudaStream_t) of the GPU's primary context, null for the default stream; it must
+   stay there for as long as the engine.
+   */
+  void *stream;
+  /*
+   An nf_precision; NF_PRECISION_F32 by default. Coordinates are arrays of float or of double,
+   as it says.
+   */
+  uint32_t precision;
+  /*
+   An nf_list_kind; full lists by default.
+   */
+  uint32_t lists;
+  /*
+   An nf_list_order; unspecified by default. Ascending lists are sorted on the GPU.
+   */
+  uint32_t order;
+  /*
+   0, the default: pairs exactly as far apart as the radius are neighbours; 1: they are not.
+   */
+  uint32_t strict;
+  /*
+   An nf_radius_rule; NF_RADIUS_RULE_UNIFORM by default. By any other rule every set needs
+   radii of its points: nf_device_engine_set_radii(). In f32 only, and not strictly within the
+   radius.
+   */
+  uint32_t radii;
+  /*
+   Only this many of the nearest neighbours, nearest first, at equal distances the smaller
+   index; 0, the default, for all within the radius. Not with half or ascending lists.
+   */
+  uint32_t nearest;
+  /*
+   Number of types of points that `cutoffs` is for; 0, the default, for none.
+   */
+  uint32_t types;
+  /*
+   Cells per radius along each axis, 1 to 8; 0, the default, chooses by the points.
+   */
+  uint32_t subdivision;
+  /*
+   Bytes on the GPU that the lists of a pair of sets may take; 0, the default, for no limit.
+   */
+  uint64_t memory_limit;
+  /*
+   A cut-off for each pair of types, `types` rows of `types` numbers: symmetric, each at most
+   the radius, 0 for never. Every set then needs nf_device_engine_set_types(). Copied; not read
+   if `types` is 0.
+   */
+  const double *cutoffs;
+  /*
+   How cells are mapped to threads, such as "flat"; null, the default, and "auto" are "flat".
+   */
+  const char *strategy;
+  /*
+   For every axis 1 where the domain repeats, 0, the default, where it is open.
+   */
+  uint32_t periodic[3];
+  /*
+   1: points are expected to stay in the box from `within_low` to `within_high`, which cells
+   cover from the start; 0, the default: there is no such box. Points may still leave it.
+   */
+  uint32_t use_within;
+  /*
+   For every periodic axis the vector along which the domain repeats; an orthogonal box has its
+   lengths on the diagonal. Those of open axes are not read.
+   */
+  double box_vectors[3][3];
+  /*
+   The lower corner of that box, in the unit of the coordinates; finite.
+   */
+  float within_low[3];
+  /*
+   The upper corner.
+   */
+  float within_high[3];
+} nf_device_options;
 
 /*
  Values on the device, a fixed number per point; those of a point begin `stride` numbers behind
@@ -565,6 +742,159 @@ typedef struct {
    */
   uint32_t reduce;
 } nf_device_kernel;
+
+/*
+ Whole numbers on the device.
+ */
+typedef struct {
+  /*
+   CUdeviceptr to the numbers.
+   */
+  uint64_t values;
+  /*
+   How many they are.
+   */
+  size_t len;
+  /*
+   An nf_integer: their type.
+   */
+  uint32_t integer;
+} nf_device_integers;
+
+/*
+ Settings of a search of systems on a GPU; nf_device_systems_options_init() sets all of them.
+ */
+typedef struct {
+  /*
+   Size of this structure as the program was compiled; set by nf_device_systems_options_init().
+   */
+  size_t struct_size;
+  /*
+   Number of the GPU, counted from 0.
+   */
+  uint32_t device;
+  /*
+   0, the default: the search makes a stream of its own; 1: it uses `stream`.
+   */
+  uint32_t use_stream;
+  /*
+   A CUstream, as in nf_device_options; it must stay there for as long as the search.
+   */
+  void *stream;
+  /*
+   An nf_precision, that of the positions; NF_PRECISION_F32 by default.
+   */
+  uint32_t precision;
+  /*
+   An nf_list_kind; full lists by default.
+   */
+  uint32_t lists;
+  /*
+   An nf_integer, the type of targets and sources: NF_INTEGER_U32, the default, or I32 or I64.
+   */
+  uint32_t integer;
+} nf_device_systems_options;
+
+/*
+ Systems whose points lie behind each other in one array on the device; all pointers are
+ CUdeviceptr.
+ */
+typedef struct {
+  /*
+   To three numbers a point, in the precision of the search.
+   */
+  uint64_t positions;
+  /*
+   Number of points of all systems.
+   */
+  size_t points;
+  /*
+   Number of systems.
+   */
+  size_t systems;
+  /*
+   To int64_t: the first point of every system, and the number of points behind the last:
+   `systems` + 1 numbers.
+   */
+  uint64_t offsets;
+  /*
+   To doubles: a radius of every system, or one for all.
+   */
+  uint64_t radii;
+  /*
+   1, or `systems`.
+   */
+  size_t radius_count;
+  /*
+   To nine doubles a cell, the rows being its vectors: of every system, or one for all. Vectors
+   of open axes are not read. 0 where everything is open.
+   */
+  uint64_t cells;
+  /*
+   0, 1 or `systems`.
+   */
+  size_t cell_count;
+  /*
+   To three bytes a system, or three for all: not 0 where it repeats along that vector. 0 where
+   everything is open.
+   */
+  uint64_t periodic;
+  /*
+   0, 1 or `systems`.
+   */
+  size_t periodic_count;
+} nf_device_systems_input;
+
+/*
+ Pairs of many systems on the device, by CUdeviceptr, valid until the next search or until this
+ one is freed. Entry k of every array belongs to the same pair; pairs are sorted by point,
+ neighbour and image. Arrays that were not asked for are 0; others may have room behind the last
+ pair.
+ */
+typedef struct {
+  /*
+   Number of points.
+   */
+  size_t points;
+  /*
+   Number of pairs.
+   */
+  uint64_t pairs;
+  /*
+   To 64-bit numbers: the first pair of every point, and behind them the number of pairs.
+   */
+  uint64_t offsets;
+  /*
+   To integers of the type of the options: the point of every pair, by its place in the array
+   of all systems.
+   */
+  uint64_t targets;
+  /*
+   The same of its neighbour.
+   */
+  uint64_t sources;
+  /*
+   To three int32_t a pair: by how many vectors the neighbour is moved.
+   */
+  uint64_t images;
+  /*
+   To three numbers a pair: from the point to its neighbour, moved so; float or double, as
+   `precision` says.
+   */
+  uint64_t displacements;
+  /*
+   To a number a pair, of the same type: the length of that.
+   */
+  uint64_t distances;
+  /*
+   An nf_precision: that of the search.
+   */
+  uint32_t precision;
+  /*
+   An nf_integer: the type of targets and sources.
+   */
+  uint32_t integer;
+} nf_device_system_pairs;
 
 /*
  Settings of an engine; nf_options_init() sets all but the radius, which has no default.
@@ -813,6 +1143,13 @@ typedef struct {
    "cpu", "gpu", "gpu:1"; null, the default, is the CPU, as are "auto" and "hybrid".
    */
   const char *device;
+  /*
+   In the unit of the coordinates; 0, the default: every call searches. Otherwise lists of
+   radius + skin are kept, and a call tests only their pairs until a point has moved by half
+   the skin, or anything but the points has changed, which is when it searches anew. Pairs are
+   the same, bit for bit. On the CPU only.
+   */
+  double skin;
 } nf_systems_options;
 
 /*
@@ -907,20 +1244,47 @@ nf_status nf_chunks_next(const nf_engine *engine, nf_chunks *chunks, nf_chunk *c
 nf_status nf_chunks_free(nf_chunks *chunks);
 
 /*
- Sets options to their defaults. Pass sizeof(nf_device_options).
+ Begins the lists of a pair of sets in chunks of at most `memory_limit` bytes on the GPU each; 0
+ is the limit of the engine's options, and without that all lists are one chunk. `quantities` is
+ a sum of nf_quantity, 0 for lists alone. Neighbours are counted now, which waits for the device;
+ `pairs`, unless null, gets their number. Free the chunks with nf_device_chunks_free().
 
  # Safety
- `options` is null or points to `size` writable bytes.
+ `pairs` is null or points to a number, `chunks` to a place for a handle.
  */
-nf_status nf_device_options_init(nf_device_options *options, size_t size);
+nf_status nf_device_chunks_new(nf_device_engine *engine,
+                               uint32_t targets,
+                               uint32_t sources,
+                               uint32_t quantities,
+                               uint64_t memory_limit,
+                               uint64_t *pairs,
+                               nf_device_chunks **chunks);
+
+/*
+ Writes the lists of the next chunk; `chunk->target_count` is 0 after the last. All chunks are in
+ one storage, which the next overwrites in the order of the stream. NF_STATUS_NO_LISTS when a
+ set, or what filters read of its points, was changed since the chunks were begun: begin anew.
+ After a failure the next call tries the same chunk again.
+
+ # Safety
+ `chunk` points to a structure.
+ */
+nf_status nf_device_chunks_next(const nf_device_engine *engine,
+                                nf_device_chunks *chunks,
+                                nf_device_chunk *chunk);
+
+/*
+ Frees chunks; a null pointer is ignored.
+ */
+nf_status nf_device_chunks_free(nf_device_chunks *chunks);
 
 /*
  Makes an engine on a GPU; free it with nf_device_engine_free(). NF_STATUS_DEVICE where there is
  none.
 
  # Safety
- `options` points to initialised options, `engine` to a place for a handle; the stream is as
- nf_device_options says.
+ `options` points to initialised options whose cut-offs are there and whose text ends with a NUL,
+ `engine` to a place for a handle; the stream is as nf_device_options says.
  */
 nf_status nf_device_engine_new(const nf_device_options *options, nf_device_engine **engine);
 
@@ -949,10 +1313,11 @@ nf_status nf_device_engine_error(const nf_device_engine *engine,
 nf_status nf_device_engine_stream(const nf_device_engine *engine, void **stream);
 
 /*
- Adds a point set: CUdeviceptr to three floats a point, which are copied. Waits for the device.
+ Adds a point set: CUdeviceptr to three numbers a point, which are copied: floats, or doubles in
+ an engine in f64. Waits for the device.
 
  # Safety
- `positions` points to 3 * points floats on the engine's GPU, `set` to a number.
+ `positions` points to 3 * points such numbers on the engine's GPU, `set` to a number.
  */
 nf_status nf_device_engine_add_points(nf_device_engine *engine,
                                       uint64_t positions,
@@ -963,7 +1328,7 @@ nf_status nf_device_engine_add_points(nf_device_engine *engine,
  Gives a set new positions, which are copied; does not wait for the device.
 
  # Safety
- `positions` points to 3 * points floats on the engine's GPU.
+ As for nf_device_engine_add_points().
  */
 nf_status nf_device_engine_update(nf_device_engine *engine,
                                   uint32_t number,
@@ -978,30 +1343,15 @@ nf_status nf_device_engine_remove_set(nf_device_engine *engine, uint32_t number)
 /*
  Waits for the device. `valid` gets 1 when everything computed since the last call may be used,
  and 0 when points had left their cells or lists their storage: there is room now, repeat what
- was computed since the updates.
+ was computed since the updates. Also finds what cannot be used of arrays of the device:
+ coordinates that are not finite (NF_STATUS_GPU), radii, types and molecules that there are not
+ (NF_STATUS_BAD_ARGUMENT, or NF_STATUS_GPU for molecules) and indices that no point has
+ (NF_STATUS_UNKNOWN_POINT). The text names the set.
 
  # Safety
  `valid` points to a number.
  */
 nf_status nf_device_engine_finish(nf_device_engine *engine, uint32_t *valid);
-
-/*
- Writes the lists of a pair of sets into memory of the engine on the device.
- */
-nf_status nf_device_engine_find_neighbors(nf_device_engine *engine,
-                                          uint32_t targets,
-                                          uint32_t sources);
-
-/*
- The lists that nf_device_engine_find_neighbors() wrote; nothing is copied.
-
- # Safety
- `lists` points to a structure.
- */
-nf_status nf_device_engine_neighbors(const nf_device_engine *engine,
-                                     uint32_t targets,
-                                     uint32_t sources,
-                                     nf_device_lists *lists);
 
 /*
  Number of neighbours of every target, into 32-bit numbers on the device.
@@ -1029,7 +1379,10 @@ nf_status nf_device_engine_order(const nf_device_engine *engine,
 /*
  Mass density as nf_sph_density(), all on the device.
 
- `deliver` is an nf_deliver.
+ With `over_lists` 0 the call searches; with 1 it runs over the lists of these sets that
+ nf_device_engine_find_neighbors() or nf_device_engine_pair_geometry() found, so that several
+ sums need one search. Sums may then differ in the last bits. NF_STATUS_NO_LISTS when there are
+ none. `deliver` is an nf_deliver.
 
  # Safety
  `mass` and `density` (with `len` floats) are on the engine's GPU.
@@ -1042,12 +1395,12 @@ nf_status nf_device_engine_sph_density(const nf_device_engine *engine,
                                        nf_device_field mass,
                                        uint64_t density,
                                        size_t len,
+                                       uint32_t over_lists,
                                        uint32_t deliver);
 
 /*
- Evaluates a kernel of the caller's for all pairs, all on the device.
-
- `deliver` is an nf_deliver.
+ Evaluates a kernel of the caller's for all pairs, all on the device. `over_lists` and `deliver`
+ are as for nf_device_engine_sph_density().
 
  # Safety
  The texts end with a NUL and the parameters are there; fields and `results` (with `len` floats,
@@ -1061,7 +1414,559 @@ nf_status nf_device_engine_traverse(const nf_device_engine *engine,
                                     nf_device_field source_field,
                                     uint64_t results,
                                     size_t len,
+                                    uint32_t over_lists,
                                     uint32_t deliver);
+
+/*
+ Writes the lists of a pair of sets into memory of the engine on the device.
+ */
+nf_status nf_device_engine_find_neighbors(nf_device_engine *engine,
+                                          uint32_t targets,
+                                          uint32_t sources);
+
+/*
+ The lists that nf_device_engine_find_neighbors() wrote; nothing is copied. NF_STATUS_NO_LISTS
+ when there are none, or a set has been updated since.
+
+ # Safety
+ `lists` points to a structure.
+ */
+nf_status nf_device_engine_neighbors(const nf_device_engine *engine,
+                                     uint32_t targets,
+                                     uint32_t sources,
+                                     nf_device_lists *lists);
+
+/*
+ Writes the lists of a pair of sets and, beside their entries, numbers of every pair.
+ `quantities` is a sum of nf_quantity, in which NF_QUANTITY_SOURCES changes nothing: the entries
+ are the sources. Displacements have the bits that nf_pair_geometry() computes. Replaces the
+ lists that were found of these sets.
+ */
+nf_status nf_device_engine_pair_geometry(nf_device_engine *engine,
+                                         uint32_t targets,
+                                         uint32_t sources,
+                                         uint32_t quantities);
+
+/*
+ The lists and arrays that nf_device_engine_pair_geometry() wrote; nothing is copied.
+ NF_STATUS_NO_LISTS when there are none, a set has been updated since, or lists alone were found.
+
+ # Safety
+ `pairs` points to a structure.
+ */
+nf_status nf_device_engine_geometry(const nf_device_engine *engine,
+                                    uint32_t targets,
+                                    uint32_t sources,
+                                    nf_device_pairs *pairs);
+
+/*
+ Sets options to their defaults. Pass sizeof(nf_device_options).
+
+ # Safety
+ `options` is null or points to `size` writable bytes.
+ */
+nf_status nf_device_options_init(nf_device_options *options, size_t size);
+
+/*
+ Gives every point of a set a search radius of its own, from an array of the host, as
+ nf_set_radii() does.
+
+ # Safety
+ `radii` points to `points` numbers of the host; `points` is the number of points of the set.
+ */
+nf_status nf_device_engine_set_radii(nf_device_engine *engine,
+                                     uint32_t set,
+                                     const float *radii,
+                                     size_t points);
+
+/*
+ The same from CUdeviceptr to floats, which are copied without waiting: for radii that adapt in
+ every step. Radii that cannot be used are found by nf_device_engine_finish(); the set then has
+ none.
+
+ # Safety
+ `radii` points to `points` floats on the engine's GPU.
+ */
+nf_status nf_device_engine_set_radii_from_device(nf_device_engine *engine,
+                                                 uint32_t set,
+                                                 uint64_t radii,
+                                                 size_t points);
+
+/*
+ Gives every point of a set a type, from an array of the host, as nf_set_types() does.
+
+ # Safety
+ `types` points to `points` numbers of the host; `points` is the number of points of the set.
+ */
+nf_status nf_device_engine_set_types(nf_device_engine *engine,
+                                     uint32_t set,
+                                     const uint32_t *types,
+                                     size_t points);
+
+/*
+ The same from an array of the device, which is copied without waiting. Types that there are not
+ are found by nf_device_engine_finish(); the set then has none.
+
+ # Safety
+ `types` are on the engine's GPU.
+ */
+nf_status nf_device_engine_set_types_from_device(nf_device_engine *engine,
+                                                 uint32_t set,
+                                                 nf_device_integers types);
+
+/*
+ Leaves out pairs of points of a set, from an array of the host, as nf_exclude_pairs() does.
+
+ # Safety
+ `points` points to twice `pairs` numbers of the host.
+ */
+nf_status nf_device_engine_exclude_pairs(nf_device_engine *engine,
+                                         uint32_t set,
+                                         const uint32_t *points,
+                                         size_t pairs);
+
+/*
+ Leaves out pairs of a set by a list for every point, from arrays of the host, as
+ nf_set_exclusions() does.
+
+ # Safety
+ As for nf_set_exclusions().
+ */
+nf_status nf_device_engine_set_exclusions(nf_device_engine *engine,
+                                          uint32_t set,
+                                          const uint64_t *offsets,
+                                          size_t points,
+                                          const uint32_t *indices,
+                                          size_t count);
+
+/*
+ Leaves out pairs of points of the same molecule, from an array of the host, as
+ nf_set_molecules() does.
+
+ # Safety
+ `molecules` points to `points` numbers of the host; `points` is the number of points of the set.
+ */
+nf_status nf_device_engine_set_molecules(nf_device_engine *engine,
+                                         uint32_t set,
+                                         const uint32_t *molecules,
+                                         size_t points);
+
+/*
+ The same from an array of the device, which is copied without waiting. Negative numbers and
+ those of more than 32 bits are found by nf_device_engine_finish(); jobs of the set are then
+ refused until it has exclusions again, or these are cleared.
+
+ # Safety
+ `molecules` are on the engine's GPU.
+ */
+nf_status nf_device_engine_set_molecules_from_device(nf_device_engine *engine,
+                                                     uint32_t set,
+                                                     nf_device_integers molecules);
+
+/*
+ Leaves out no pair of a set any longer.
+ */
+nf_status nf_device_engine_clear_exclusions(nf_device_engine *engine, uint32_t set);
+
+/*
+ Searches for `count` points of a set only, by their numbers on the host in any order, as
+ nf_set_targets() does. While targets are chosen, an update of the set waits for the device.
+
+ # Safety
+ `indices` points to `count` numbers of the host.
+ */
+nf_status nf_device_engine_set_targets(nf_device_engine *engine,
+                                       uint32_t set,
+                                       const uint32_t *indices,
+                                       size_t count);
+
+/*
+ The same by one byte a point on the host, 0 for the points that are not searched for.
+
+ # Safety
+ `mask` points to `points` bytes of the host; `points` is the number of points of the set.
+ */
+nf_status nf_device_engine_set_target_mask(nf_device_engine *engine,
+                                           uint32_t set,
+                                           const uint8_t *mask,
+                                           size_t points);
+
+/*
+ The same by CUdeviceptr to one byte a point. Waits for the device, to learn how many targets
+ there are.
+
+ # Safety
+ `mask` points to `points` bytes on the engine's GPU.
+ */
+nf_status nf_device_engine_set_target_mask_from_device(nf_device_engine *engine,
+                                                       uint32_t set,
+                                                       uint64_t mask,
+                                                       size_t points);
+
+/*
+ Searches for all points of a set again.
+ */
+nf_status nf_device_engine_clear_targets(nf_device_engine *engine, uint32_t set);
+
+/*
+ Finds the neighbours of free positions in a set. `queried` gets the number of the set that the
+ positions are, for nf_device_engine_neighbors() and everything else that can be asked of a set.
+ All queries of an engine are this one set; the lists are those of this query until the next.
+ Otherwise as nf_query_f32(): lists are full, and cut-offs of types are refused.
+
+ # Safety
+ `positions` points to 3 * points numbers in the engine's precision on the engine's GPU,
+ `queried` to a number.
+ */
+nf_status nf_device_engine_query(nf_device_engine *engine,
+                                 uint64_t positions,
+                                 size_t points,
+                                 uint32_t sources,
+                                 uint32_t *queried);
+
+/*
+ The same for positions with search radii of their own, one for each, on the host: in engines
+ with the nf_radius_rule gather or symmetric, and no others.
+
+ # Safety
+ As for nf_device_engine_query(), and `radii` points to `radius_count` numbers of the host, which
+ must be as many as there are positions.
+ */
+nf_status nf_device_engine_query_radii(nf_device_engine *engine,
+                                       uint64_t positions,
+                                       size_t points,
+                                       const float *radii,
+                                       size_t radius_count,
+                                       uint32_t sources,
+                                       uint32_t *queried);
+
+/*
+ Writes the neighbours in `sources` of some points of `targets`, given by their indices on the
+ device in any order, which are copied: list k is that of point `points[k]`. Otherwise as
+ nf_query_points(). An index that no point has is found by nf_device_engine_finish(), which
+ returns NF_STATUS_UNKNOWN_POINT.
+
+ # Safety
+ `points` are on the engine's GPU.
+ */
+nf_status nf_device_engine_find_neighbors_of(nf_device_engine *engine,
+                                             uint32_t targets,
+                                             uint32_t sources,
+                                             nf_device_integers points);
+
+/*
+ The lists that nf_device_engine_find_neighbors_of() wrote last, one for each index; nothing is
+ copied. Valid until its next call too. NF_STATUS_NO_LISTS if it found none of these sets, or one
+ of them has changed since.
+
+ # Safety
+ `lists` points to a structure.
+ */
+nf_status nf_device_engine_neighbors_of(const nf_device_engine *engine,
+                                        uint32_t targets,
+                                        uint32_t sources,
+                                        nf_device_lists *lists);
+
+/*
+ Sets options to their defaults. Pass sizeof(nf_device_systems_options).
+
+ # Safety
+ `options` is null or points to `size` writable bytes.
+ */
+nf_status nf_device_systems_options_init(nf_device_systems_options *options, size_t size);
+
+/*
+ Makes a search of many systems on a GPU; free it with nf_device_systems_free().
+
+ # Safety
+ `options` points to initialised options, whose stream is as they say, `systems` to a place for a
+ handle.
+ */
+nf_status nf_device_systems_new(const nf_device_systems_options *options,
+                                nf_device_systems **systems);
+
+/*
+ Frees a search of systems; a null pointer is ignored.
+ */
+nf_status nf_device_systems_free(nf_device_systems *systems);
+
+/*
+ Copies the text of the last failure on this search, as nf_engine_error() does.
+
+ # Safety
+ As there.
+ */
+nf_status nf_device_systems_error(const nf_device_systems *systems,
+                                  char *buffer,
+                                  size_t capacity,
+                                  size_t *needed);
+
+/*
+ The CUstream on which the search does everything.
+
+ # Safety
+ `stream` points to a place for it.
+ */
+nf_status nf_device_systems_stream(const nf_device_systems *systems, void **stream);
+
+/*
+ Starts to find the pairs of all systems within their radii, and returns without waiting; there
+ are none between systems. `quantities` is a sum of nf_quantity, as for
+ nf_systems_neighbors_f32(). What is in the arrays is checked by the device; call
+ nf_device_systems_finish() next.
+
+ # Safety
+ `input` points to a structure whose arrays are on the GPU of the search and are not freed or
+ overwritten before nf_device_systems_finish() has returned.
+ */
+nf_status nf_device_systems_neighbors(nf_device_systems *systems,
+                                      const nf_device_systems_input *input,
+                                      uint32_t quantities);
+
+/*
+ Waits for the last search. `valid` gets 1 when its pairs count, and 0 when there was too little
+ room for them: there is enough now, repeat the search. The text of a failure names the system
+ that cannot be searched. NF_STATUS_NO_LISTS when no search was started.
+
+ # Safety
+ `valid` points to a number; the arrays of the search are still there.
+ */
+nf_status nf_device_systems_finish(nf_device_systems *systems, uint32_t *valid);
+
+/*
+ The pairs of the last search, once nf_device_systems_finish() said that they count; nothing is
+ copied. NF_STATUS_NO_LISTS otherwise.
+
+ # Safety
+ `pairs` points to a structure.
+ */
+nf_status nf_device_systems_pairs(const nf_device_systems *systems, nf_device_system_pairs *pairs);
+
+/*
+ Makes lists with a skin, in the unit of the coordinates, for an engine of these options, whose
+ radius is the one within which pairs are found; free them with nf_device_verlet_free(). Without
+ half lists, k nearest and radii of single points.
+
+ # Safety
+ As for nf_device_engine_new().
+ */
+nf_status nf_device_verlet_new(const nf_device_options *options,
+                               float skin,
+                               nf_device_verlet **lists);
+
+/*
+ Frees lists with a skin; a null pointer is ignored.
+ */
+nf_status nf_device_verlet_free(nf_device_verlet *lists);
+
+/*
+ Copies the text of the last failure on these lists, as nf_engine_error() does.
+
+ # Safety
+ As there.
+ */
+nf_status nf_device_verlet_error(const nf_device_verlet *lists,
+                                 char *buffer,
+                                 size_t capacity,
+                                 size_t *needed);
+
+/*
+ The CUstream on which everything is done.
+
+ # Safety
+ `stream` points to a place for it.
+ */
+nf_status nf_device_verlet_stream(const nf_device_verlet *lists, void **stream);
+
+/*
+ Adds a point set, as nf_device_engine_add_points() does.
+
+ # Safety
+ As there.
+ */
+nf_status nf_device_verlet_add_points(nf_device_verlet *lists,
+                                      uint64_t positions,
+                                      size_t points,
+                                      uint32_t *set);
+
+/*
+ Gives a set new positions, which are copied. The lists stay as they are until
+ nf_device_verlet_refresh() or nf_device_verlet_finish(). Another number of points is a new set
+ of points, as by nf_device_verlet_replace().
+
+ # Safety
+ As for nf_device_engine_add_points().
+ */
+nf_status nf_device_verlet_update(nf_device_verlet *lists,
+                                  uint32_t set,
+                                  uint64_t positions,
+                                  size_t points);
+
+/*
+ Gives a set other points, or the same in another order: their lists are built anew.
+
+ # Safety
+ As for nf_device_engine_add_points().
+ */
+nf_status nf_device_verlet_replace(nf_device_verlet *lists,
+                                   uint32_t set,
+                                   uint64_t positions,
+                                   size_t points);
+
+/*
+ Removes a set, with its points and lists; other sets keep their numbers.
+ */
+nf_status nf_device_verlet_remove_set(nf_device_verlet *lists, uint32_t set);
+
+/*
+ Says whether a set searches in another: 1, as all do at first, or 0.
+ */
+nf_status nf_device_verlet_set_active(nf_device_verlet *lists,
+                                      uint32_t targets,
+                                      uint32_t sources,
+                                      uint32_t active);
+
+/*
+ Gives every point of a set a type, as nf_device_engine_set_types() does.
+
+ # Safety
+ As there.
+ */
+nf_status nf_device_verlet_set_types(nf_device_verlet *lists,
+                                     uint32_t set,
+                                     const uint32_t *types,
+                                     size_t points);
+
+/*
+ The same from an array of the device. Types that there are not are found by
+ nf_device_verlet_refresh() and nf_device_verlet_finish().
+
+ # Safety
+ `types` are on the GPU of the lists.
+ */
+nf_status nf_device_verlet_set_types_from_device(nf_device_verlet *lists,
+                                                 uint32_t set,
+                                                 nf_device_integers types);
+
+/*
+ Leaves out pairs of points of a set, as nf_device_engine_exclude_pairs() does.
+
+ # Safety
+ As there.
+ */
+nf_status nf_device_verlet_exclude_pairs(nf_device_verlet *lists,
+                                         uint32_t set,
+                                         const uint32_t *points,
+                                         size_t pairs);
+
+/*
+ Leaves out pairs of a set by lists, as nf_device_engine_set_exclusions() does.
+
+ # Safety
+ As there.
+ */
+nf_status nf_device_verlet_set_exclusions(nf_device_verlet *lists,
+                                          uint32_t set,
+                                          const uint64_t *offsets,
+                                          size_t points,
+                                          const uint32_t *indices,
+                                          size_t count);
+
+/*
+ Leaves out pairs of points of the same molecule, as nf_device_engine_set_molecules() does.
+
+ # Safety
+ As there.
+ */
+nf_status nf_device_verlet_set_molecules(nf_device_verlet *lists,
+                                         uint32_t set,
+                                         const uint32_t *molecules,
+                                         size_t points);
+
+/*
+ The same from an array of the device. Numbers that cannot be used are found by
+ nf_device_verlet_refresh() and nf_device_verlet_finish().
+
+ # Safety
+ `molecules` are on the GPU of the lists.
+ */
+nf_status nf_device_verlet_set_molecules_from_device(nf_device_verlet *lists,
+                                                     uint32_t set,
+                                                     nf_device_integers molecules);
+
+/*
+ Leaves out no pair of a set any longer.
+ */
+nf_status nf_device_verlet_clear_exclusions(nf_device_verlet *lists, uint32_t set);
+
+/*
+ Builds the lists anew if a pair within the radius could be missing. Waits for the displacements
+ of the last updates. `rebuilt`, unless null, gets 1 if they were built and 0 if they were kept.
+
+ # Safety
+ `rebuilt` is null or points to a number.
+ */
+nf_status nf_device_verlet_refresh(nf_device_verlet *lists, uint32_t *rebuilt);
+
+/*
+ Whether kernels that were started since the last updates have computed anything. `valid` gets 1
+ if so, and 0 when a pair could be missing from the lists: the kernels did nothing, the lists
+ were built anew, and the kernels are to be started again. Waits for the displacements of the
+ last updates, and for no kernel behind them unless lists are built.
+
+ # Safety
+ `valid` points to a number.
+ */
+nf_status nf_device_verlet_finish(nf_device_verlet *lists, uint32_t *valid);
+
+/*
+ Evaluates a kernel of the caller's for all pairs within the radius at the positions of now, over
+ the lists; otherwise as nf_device_engine_traverse(). NF_STATUS_OUT_OF_DATE for sets without
+ lists: call nf_device_verlet_refresh() first.
+
+ # Safety
+ As for nf_device_engine_traverse().
+ */
+nf_status nf_device_verlet_traverse(const nf_device_verlet *lists,
+                                    const nf_device_kernel *kernel,
+                                    uint32_t targets,
+                                    uint32_t sources,
+                                    nf_device_field target_field,
+                                    nf_device_field source_field,
+                                    uint64_t results,
+                                    size_t len,
+                                    uint32_t deliver);
+
+/*
+ The lists as they were built: every source that was within radius + skin then, and so, while the
+ lists are complete, every one within the radius now. NF_STATUS_OUT_OF_DATE when there are none.
+
+ # Safety
+ `found` points to a structure.
+ */
+nf_status nf_device_verlet_candidates(const nf_device_verlet *lists,
+                                      uint32_t targets,
+                                      uint32_t sources,
+                                      nf_device_lists *found);
+
+/*
+ The largest displacement of a point of a set since its lists were built, modulo the box, rounded
+ up. Waits for the last update.
+
+ # Safety
+ `displacement` points to a number.
+ */
+nf_status nf_device_verlet_displacement(nf_device_verlet *lists,
+                                        uint32_t set,
+                                        double *displacement);
+
+/*
+ How often lists were built, the first time included.
+
+ # Safety
+ `builds` points to a number.
+ */
+nf_status nf_device_verlet_builds(const nf_device_verlet *lists, uint64_t *builds);
 
 /*
  Makes an engine; free it with nf_engine_free().
@@ -1473,6 +2378,27 @@ nf_status nf_pairs_free(nf_pairs *pairs);
 nf_status nf_pairs_arrays(const nf_pairs *pairs, nf_pair_arrays *arrays);
 
 /*
+ Copies the neighbours of the last search, which was asked for NF_QUANTITY_SOURCES, into rows of
+ a fixed length: those of point i are the first numbers of `indices` from i * max_neighbors on,
+ and `fill` stands in the other places. `counts` gets how many of a row are neighbours. A point
+ that has more than `max_neighbors` keeps the first, in the order of the search; `largest` gets
+ how many neighbours a point has at most, so look whether it is larger than the rows are long.
+ Entry k of row i belongs to pair `offsets[i]` + k of nf_pairs_arrays().
+
+ # Safety
+ `indices` points to `indices_len` numbers, which must be points * max_neighbors, `counts` to
+ `points`, which must be the number of points, and `largest` to a number.
+ */
+nf_status nf_pairs_padded(const nf_pairs *pairs,
+                          size_t max_neighbors,
+                          uint32_t fill,
+                          uint32_t *indices,
+                          size_t indices_len,
+                          uint32_t *counts,
+                          size_t points,
+                          size_t *largest);
+
+/*
  Finds the neighbours of every point of one set in another with the geometry of each pair.
  `quantities` is a sum of nf_quantity. No lists are written or needed. Where it fails there are
  no pairs. `pairs` keeps the memory of the engine's pairs too, for the next call.
@@ -1482,68 +2408,6 @@ nf_status nf_pair_geometry(const nf_engine *engine,
                            uint32_t sources,
                            uint32_t quantities,
                            nf_pairs *pairs);
-
-/*
- Sets options to their defaults. Pass sizeof(nf_systems_options).
-
- # Safety
- `options` is null or points to `size` writable bytes.
- */
-nf_status nf_systems_options_init(nf_systems_options *options, size_t size);
-
-/*
- Makes a search of many systems; free it with nf_systems_free().
-
- # Safety
- `options` points to initialised options whose text ends with a NUL, `systems` to a place for a
- handle.
- */
-nf_status nf_systems_new(const nf_systems_options *options, nf_systems **systems);
-
-/*
- Frees a search of systems; a null pointer is ignored.
- */
-nf_status nf_systems_free(nf_systems *systems);
-
-/*
- Copies the text of the last failure on this search, as nf_engine_error() does.
-
- # Safety
- `buffer` is null or points to `capacity` bytes, `needed` is null or points to a size.
- */
-nf_status nf_systems_error(const nf_systems *systems,
-                           char *buffer,
-                           size_t capacity,
-                           size_t *needed);
-
-/*
- Finds the pairs of all systems within their radii; there are none between systems. `positions`
- has three numbers for each of `points` points, one behind the other. `quantities` is a sum of
- nf_quantity; targets and sources are places in the whole array. The text of a failure names the
- system; there are no pairs then.
-
- # Safety
- `positions` points to `points` points, `input` to a structure whose arrays are there.
- */
-nf_status nf_systems_neighbors_f32(nf_systems *systems,
-                                   const float *positions,
-                                   size_t points,
-                                   const nf_systems_input *input,
-                                   uint32_t quantities,
-                                   nf_pairs *pairs);
-
-/*
- The same in double precision.
-
- # Safety
- As for nf_systems_neighbors_f32().
- */
-nf_status nf_systems_neighbors_f64(nf_systems *systems,
-                                   const double *positions,
-                                   size_t points,
-                                   const nf_systems_input *input,
-                                   uint32_t quantities,
-                                   nf_pairs *pairs);
 
 /*
  Finds the neighbours in a set of positions that are not points; free what is found with
@@ -1640,6 +2504,77 @@ uint32_t nf_abi_version(void);
  Version of the library, such as "0.1.0"; never null.
  */
 const char *nf_version(void);
+
+/*
+ Sets options to their defaults. Pass sizeof(nf_systems_options).
+
+ # Safety
+ `options` is null or points to `size` writable bytes.
+ */
+nf_status nf_systems_options_init(nf_systems_options *options, size_t size);
+
+/*
+ Makes a search of many systems; free it with nf_systems_free().
+
+ # Safety
+ `options` points to initialised options whose text ends with a NUL, `systems` to a place for a
+ handle.
+ */
+nf_status nf_systems_new(const nf_systems_options *options, nf_systems **systems);
+
+/*
+ Frees a search of systems; a null pointer is ignored.
+ */
+nf_status nf_systems_free(nf_systems *systems);
+
+/*
+ Copies the text of the last failure on this search, as nf_engine_error() does.
+
+ # Safety
+ `buffer` is null or points to `capacity` bytes, `needed` is null or points to a size.
+ */
+nf_status nf_systems_error(const nf_systems *systems,
+                           char *buffer,
+                           size_t capacity,
+                           size_t *needed);
+
+/*
+ Finds the pairs of all systems within their radii; there are none between systems. `positions`
+ has three numbers for each of `points` points, one behind the other. `quantities` is a sum of
+ nf_quantity; targets and sources are places in the whole array. The text of a failure names the
+ system; there are no pairs then.
+
+ # Safety
+ `positions` points to `points` points, `input` to a structure whose arrays are there.
+ */
+nf_status nf_systems_neighbors_f32(nf_systems *systems,
+                                   const float *positions,
+                                   size_t points,
+                                   const nf_systems_input *input,
+                                   uint32_t quantities,
+                                   nf_pairs *pairs);
+
+/*
+ The same in double precision.
+
+ # Safety
+ As for nf_systems_neighbors_f32().
+ */
+nf_status nf_systems_neighbors_f64(nf_systems *systems,
+                                   const double *positions,
+                                   size_t points,
+                                   const nf_systems_input *input,
+                                   uint32_t quantities,
+                                   nf_pairs *pairs);
+
+/*
+ How often the lists of a search with a skin were built, the first time included, by the calls in
+ float and in double together; NF_STATUS_BAD_ARGUMENT for a search without a skin.
+
+ # Safety
+ `builds` points to a number.
+ */
+nf_status nf_systems_builds(const nf_systems *systems, uint64_t *builds);
 
 /*
  Records the work of all engines of this process from now on to a file that `nearfield trace`

@@ -144,6 +144,39 @@ positions<detail::number_of<detail::element_of<C>>> as_positions(const C &contai
     }
 }
 
+namespace detail {
+
+/* Throws where the cut-offs are not one for each pair of types. */
+inline void check_cutoffs(std::uint32_t types, const std::vector<double> &matrix) {
+    if (matrix.size() != std::size_t(types) * types) {
+        throw error(NF_STATUS_BAD_ARGUMENT, "cut-offs of " + std::to_string(types) +
+                                                " types are as many numbers as their square");
+    }
+}
+
+/* Makes the box of options an orthogonal one of these lengths, 0 where an axis is open; throws
+ * where a length is negative or not finite. */
+template <class Options> void set_periodic(Options &raw, double x, double y, double z) {
+    const double lengths[3] = {x, y, z};
+    for (int axis = 0; axis < 3; ++axis) {
+        if (!std::isfinite(lengths[axis]) || lengths[axis] < 0) {
+            throw error(NF_STATUS_SETUP, std::string("the length of the box along ") +
+                                             "xyz"[axis] + " is " +
+                                             std::to_string(lengths[axis]) +
+                                             ": it must be positive, or 0 for an open axis");
+        }
+    }
+    for (int axis = 0; axis < 3; ++axis) {
+        raw.periodic[axis] = lengths[axis] != 0;
+        for (double &component : raw.box_vectors[axis]) {
+            component = 0;
+        }
+        raw.box_vectors[axis][axis] = lengths[axis];
+    }
+}
+
+} // namespace detail
+
 /* Settings of an engine; what they mean stands beside nf_options. */
 class options {
 public:
@@ -161,10 +194,7 @@ public:
 
     /* A cut-off for each pair of `types` types, row by row; throws where they are not that many. */
     options &cutoffs(std::uint32_t types, std::vector<double> matrix) {
-        if (matrix.size() != std::size_t(types) * types) {
-            throw error(NF_STATUS_BAD_ARGUMENT, "cut-offs of " + std::to_string(types) +
-                                                    " types are as many numbers as their square");
-        }
+        detail::check_cutoffs(types, matrix);
         raw_.types = types;
         return cutoffs_ = std::move(matrix), *this;
     }
@@ -178,22 +208,7 @@ public:
     /* An orthogonal box: its length along an axis, 0 where the axis is open. Throws where a length
      * is negative or not finite. */
     options &periodic(double x, double y, double z) {
-        const double lengths[3] = {x, y, z};
-        for (int axis = 0; axis < 3; ++axis) {
-            if (!std::isfinite(lengths[axis]) || lengths[axis] < 0) {
-                throw error(NF_STATUS_SETUP, std::string("the length of the box along ") +
-                                                 "xyz"[axis] + " is " +
-                                                 std::to_string(lengths[axis]) +
-                                                 ": it must be positive, or 0 for an open axis");
-            }
-        }
-        for (int axis = 0; axis < 3; ++axis) {
-            raw_.periodic[axis] = lengths[axis] != 0;
-            for (double &component : raw_.box_vectors[axis]) {
-                component = 0;
-            }
-            raw_.box_vectors[axis][axis] = lengths[axis];
-        }
+        detail::set_periodic(raw_, x, y, z);
         return *this;
     }
 
@@ -264,6 +279,11 @@ public:
     /* One radius per point, for engines with a rule of radii; see nf_set_radii(). */
     result<void> set_radii(std::uint32_t set, span<const float> radii) {
         return Policy::done(nf_set_radii(handle_, set, radii.data(), radii.size()));
+    }
+
+    /* The same in double precision. */
+    result<void> set_radii(std::uint32_t set, span<const double> radii) {
+        return Policy::done(nf_set_radii_f64(handle_, set, radii.data(), radii.size()));
     }
 
     /* The type of every point; see nf_set_types(). */
@@ -425,6 +445,18 @@ public:
         nf_status status = at.whole();
         if (status == NF_STATUS_OK) {
             status = nf_query_radii_f32(handle_, at.first, at.points, at.stride, radii.data(),
+                                        radii.size(), sources, &found);
+        }
+        return Policy::done(status, status == NF_STATUS_OK ? query_result(found) : query_result());
+    }
+
+    /* The same in double precision. */
+    result<query_result> query(positions<double> at, span<const double> radii,
+                               std::uint32_t sources) const {
+        nf_query *found = nullptr;
+        nf_status status = at.whole();
+        if (status == NF_STATUS_OK) {
+            status = nf_query_radii_f64(handle_, at.first, at.points, at.stride, radii.data(),
                                         radii.size(), sources, &found);
         }
         return Policy::done(status, status == NF_STATUS_OK ? query_result(found) : query_result());

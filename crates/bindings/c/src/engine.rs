@@ -190,6 +190,27 @@ pub unsafe extern "C" fn nf_set_radii(
     })
 }
 
+/// The same with radii in double precision; an engine in single precision rounds them, as it does
+/// with its own radius.
+///
+/// # Safety
+/// As for nf_set_radii().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_set_radii_f64(
+    engine: *mut NfEngine,
+    set: u32,
+    radii: *const f64,
+    points: usize,
+) -> NfStatus {
+    call::write(&ENGINES, engine as usize, |engine| {
+        let set = engine.point_set(set)?;
+        check_len("radii", points, engine.points(set)?)?;
+        // SAFETY: the caller guarantees that there is a radius for every point.
+        let radii = unsafe { Array::new(radii, points, "radii").read()? };
+        Ok(engine.set_radii(set, radii)?)
+    })
+}
+
 /// Removes a set, with its points and lists: its number is refused from then on, and other sets
 /// keep theirs. A set that is added later gets a number that was not given before.
 #[unsafe(no_mangle)]

@@ -69,14 +69,14 @@ pub unsafe extern "C" fn nf_set_exclusions(
 ) -> NfStatus {
     call::write(&ENGINES, engine as usize, |engine| {
         let set = engine.point_set(set)?;
-        check_len("exclusions", points, engine.points(set)?)?;
-        // SAFETY: the caller guarantees that there is an offset more than points, and the indices.
-        let (offsets, indices) = unsafe {
-            (
-                Array::new(offsets, points.saturating_add(1), "offsets").read()?,
-                Array::new(indices, count, "indices").read()?,
-            )
+        let given = Excluded {
+            offsets,
+            points,
+            indices,
+            count,
         };
+        // SAFETY: `read` needs exactly what the caller of this function guarantees.
+        let (offsets, indices) = unsafe { given.read(engine.points(set)?)? };
         Ok(engine.set_exclusions(set, offsets, indices)?)
     })
 }
@@ -147,16 +147,7 @@ pub unsafe extern "C" fn nf_set_target_mask(
         check_len("the mask", points, engine.points(set)?)?;
         // SAFETY: the caller guarantees that there is a byte for every point.
         let mask = unsafe { Array::new(mask, points, "the mask").read()? };
-        let mut chosen = Vec::new();
-        let room = chosen.try_reserve_exact(points);
-        room.map_err(|_| {
-            Failure::new(
-                NfStatus::OutOfMemory,
-                "there is no memory for a copy of the mask",
-            )
-        })?;
-        chosen.extend(mask.iter().map(|&byte| byte != 0));
-        Ok(engine.set_target_mask(set, &chosen)?)
+        Ok(engine.set_target_mask(set, &chosen(mask)?)?)
     })
 }
 
@@ -166,4 +157,44 @@ pub extern "C" fn nf_clear_targets(engine: *mut NfEngine, set: u32) -> NfStatus 
     call::write(&ENGINES, engine as usize, |engine| {
         Ok(engine.clear_targets(engine.point_set(set)?)?)
     })
+}
+
+/// Lists of exclusions of the caller.
+pub(crate) struct Excluded {
+    pub(crate) offsets: *const u64,
+    pub(crate) points: usize,
+    pub(crate) indices: *const u32,
+    pub(crate) count: usize,
+}
+
+impl Excluded {
+    /// Offsets and indices for a set of `points` points.
+    ///
+    /// # Safety
+    /// There is an offset more than points, and as many indices as is said; they are not written to
+    /// during `'a`.
+    pub(crate) unsafe fn read<'a>(&self, points: usize) -> Result<(&'a [u64], &'a [u32]), Failure> {
+        check_len("exclusions", self.points, points)?;
+        // SAFETY: the caller guarantees that there is an offset more than points, and the indices.
+        unsafe {
+            Ok((
+                Array::new(self.offsets, points.saturating_add(1), "offsets").read()?,
+                Array::new(self.indices, self.count, "indices").read()?,
+            ))
+        }
+    }
+}
+
+/// The points that a mask of bytes chooses.
+pub(crate) fn chosen(mask: &[u8]) -> Result<Vec<bool>, Failure> {
+    let mut chosen = Vec::new();
+    let room = chosen.try_reserve_exact(mask.len());
+    room.map_err(|_| {
+        Failure::new(
+            NfStatus::OutOfMemory,
+            "there is no memory for a copy of the mask",
+        )
+    })?;
+    chosen.extend(mask.iter().map(|&byte| byte != 0));
+    Ok(chosen)
 }

@@ -25,6 +25,7 @@ mod options;
 mod pairs;
 mod query;
 mod status;
+mod systems;
 mod trace;
 mod verlet;
 
@@ -39,5 +40,6 @@ pub use options::*;
 pub use pairs::*;
 pub use query::*;
 pub use status::*;
+pub use systems::*;
 pub use trace::*;
 pub use verlet::*;

@@ -76,7 +76,7 @@ pub struct NfOptions {
     /// 0, the default: pairs exactly as far apart as the radius are neighbours; 1: they are not.
     pub strict: u32,
     /// An nf_radius_rule; NF_RADIUS_RULE_UNIFORM by default. By any other rule every set needs
-    /// radii of its points: nf_set_radii(). In f32 only, and not strictly within the radius.
+    /// radii of its points: nf_set_radii(). Not strictly within the radius.
     pub radii: u32,
     /// Only this many of the nearest neighbours, nearest first, at equal distances the smaller
     /// index; 0, the default, for all within the radius. On the CPU, and not with half or ascending
@@ -131,48 +131,21 @@ impl NfOptions {
     /// # Safety
     /// The texts are null or end with a NUL; there are as many cut-offs as is said.
     pub(crate) unsafe fn builder(&self) -> Result<Builder, Failure> {
-        let precision = match choice("precision", self.precision, 2)? {
-            0 => Precision::Single,
-            _ => Precision::Double,
-        };
-        let mut builder = Engine::builder(self.radius).precision(precision);
-        if choice("lists", self.lists, 2)? == 1 {
-            builder = builder.lists(ListKind::Half);
-        }
-        if choice("order", self.order, 2)? == 1 {
-            builder = builder.list_order(ListOrder::Ascending);
-        }
+        let mut builder = Engine::builder(self.radius)
+            .precision(precision(self.precision)?)
+            .lists(list_kind(self.lists)?)
+            .list_order(list_order(self.order)?)
+            .radii(radius_rule(self.radii)?)
+            .subdivision(subdivision(self.subdivision)?.max(1));
         if choice("strict", self.strict, 2)? == 1 {
             builder = builder.strictly_within();
         }
-        builder = builder.radii(match choice("radii", self.radii, 4)? {
-            0 => RadiusRule::Uniform,
-            1 => RadiusRule::Gather,
-            2 => RadiusRule::Scatter,
-            _ => RadiusRule::Symmetric,
-        });
         if self.nearest > 0 {
             builder = builder.nearest(self.nearest);
         }
-        if self.types > 0 {
-            if self.types > MAX_TYPES {
-                return Err(bad(format!(
-                    "types is {}: cut-offs are for 1 to {MAX_TYPES} types",
-                    self.types
-                )));
-            }
-            let types = self.types as usize;
-            let numbers = types.saturating_mul(types);
-            // SAFETY: the caller guarantees that many numbers.
-            let cutoffs = unsafe { Array::new(self.cutoffs, numbers, "cutoffs").read()? };
-            let rows: Vec<&[f64]> = cutoffs.chunks_exact(types).collect();
+        // SAFETY: the caller guarantees as many cut-offs as is said.
+        if let Some(rows) = unsafe { cutoff_rows(self.types, self.cutoffs)? } {
             builder = builder.cutoffs(&rows);
-        }
-        if self.subdivision > 8 {
-            return Err(bad(format!(
-                "subdivision is {}: a radius is 1 to 8 cells, or 0 for the default",
-                self.subdivision
-            )));
         }
         if self.memory_limit > 0 {
             builder = builder.memory_limit(self.memory_limit);
@@ -183,18 +156,103 @@ impl NfOptions {
             builder = builder.device(device);
         }
         // SAFETY: the caller guarantees that `self.strategy` is null or ends with a NUL.
-        if let Some(strategy) = unsafe { args::text(self.strategy, MAX_NAME, "strategy")? } {
-            let strategy: Strategy = strategy.parse().map_err(unreadable)?;
+        if let Some(strategy) = unsafe { strategy(self.strategy)? } {
             builder = builder.strategy(strategy);
         }
         let vectors = periodic_vectors(self.periodic, self.box_vectors)?;
         if vectors.iter().any(Option::is_some) {
             builder = builder.box_vectors(vectors);
         }
-        Ok(builder
-            .threads(self.threads as usize)
-            .subdivision(self.subdivision.max(1)))
+        Ok(builder.threads(self.threads as usize))
     }
+}
+
+impl From<Precision> for NfPrecision {
+    fn from(precision: Precision) -> Self {
+        match precision {
+            Precision::Single => Self::F32,
+            Precision::Double => Self::F64,
+        }
+    }
+}
+
+/// The precision that an `NfPrecision` names.
+pub(crate) fn precision(given: u32) -> Result<Precision, Failure> {
+    Ok(match choice("precision", given, 2)? {
+        0 => Precision::Single,
+        _ => Precision::Double,
+    })
+}
+
+/// The kind that an `NfListKind` names.
+pub(crate) fn list_kind(given: u32) -> Result<ListKind, Failure> {
+    Ok(match choice("lists", given, 2)? {
+        0 => ListKind::Full,
+        _ => ListKind::Half,
+    })
+}
+
+/// The order that an `NfListOrder` names.
+pub(crate) fn list_order(given: u32) -> Result<ListOrder, Failure> {
+    Ok(match choice("order", given, 2)? {
+        0 => ListOrder::Unspecified,
+        _ => ListOrder::Ascending,
+    })
+}
+
+/// The rule that an `NfRadiusRule` names.
+pub(crate) fn radius_rule(given: u32) -> Result<RadiusRule, Failure> {
+    Ok(match choice("radii", given, 4)? {
+        0 => RadiusRule::Uniform,
+        1 => RadiusRule::Gather,
+        2 => RadiusRule::Scatter,
+        _ => RadiusRule::Symmetric,
+    })
+}
+
+/// Cells per radius, 0 for the default.
+pub(crate) fn subdivision(given: u32) -> Result<u32, Failure> {
+    if given <= 8 {
+        return Ok(given);
+    }
+    Err(bad(format!(
+        "subdivision is {given}: a radius is 1 to 8 cells, or 0 for the default"
+    )))
+}
+
+/// The rows of a table of cut-offs for so many types; none for 0.
+///
+/// # Safety
+/// `cutoffs` is null or points to as many numbers as the square of `types`, which are not written
+/// to during `'a`.
+pub(crate) unsafe fn cutoff_rows<'a>(
+    types: u32,
+    cutoffs: *const f64,
+) -> Result<Option<Vec<&'a [f64]>>, Failure> {
+    if types == 0 {
+        return Ok(None);
+    }
+    if types > MAX_TYPES {
+        return Err(bad(format!(
+            "types is {types}: cut-offs are for 1 to {MAX_TYPES} types"
+        )));
+    }
+    let types = types as usize;
+    let numbers = types.saturating_mul(types);
+    // SAFETY: the caller guarantees that many numbers.
+    let cutoffs = unsafe { Array::new(cutoffs, numbers, "cutoffs").read()? };
+    Ok(Some(cutoffs.chunks_exact(types).collect()))
+}
+
+/// The strategy of this name; none for null.
+///
+/// # Safety
+/// `name` is null or ends with a NUL.
+pub(crate) unsafe fn strategy(name: *const c_char) -> Result<Option<Strategy>, Failure> {
+    // SAFETY: the caller guarantees that `name` is null or ends with a NUL.
+    let name = unsafe { args::text(name, MAX_NAME, "strategy")? };
+    name.map(|name| name.parse().map_err(unreadable))
+        .transpose()
 }
 
 /// The vectors of the periodic axes.

@@ -8,7 +8,7 @@ use crate::{
     lists::NfLists,
     status::NfStatus,
 };
-use nearfield::{NeighborLists, lists::QueryScratch};
+use nearfield::{NeighborLists, Radii, lists::QueryScratch};
 use std::marker::PhantomData;
 
 /// Lists that a query found; they stay as they are whatever becomes of the engine.
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn nf_query_f32(
     query: *mut *mut NfQuery,
 ) -> NfStatus {
     // SAFETY: `find` needs exactly what the caller of this function guarantees.
-    unsafe { find(engine, positions, points, stride, None, sources, query) }
+    unsafe { find(engine, positions, points, stride, NO_RADII, sources, query) }
 }
 
 /// The same in double precision.
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn nf_query_f64(
     query: *mut *mut NfQuery,
 ) -> NfStatus {
     // SAFETY: `find` needs exactly what the caller of this function guarantees.
-    unsafe { find(engine, positions, points, stride, None, sources, query) }
+    unsafe { find(engine, positions, points, stride, NO_RADII, sources, query) }
 }
 
 /// The same for positions with search radii of their own, one for each, positive and at most the
@@ -68,6 +68,26 @@ pub unsafe extern "C" fn nf_query_radii_f32(
     points: usize,
     stride: usize,
     radii: *const f32,
+    radius_count: usize,
+    sources: u32,
+    query: *mut *mut NfQuery,
+) -> NfStatus {
+    let radii = Some(Array::new(radii, radius_count, "radii"));
+    // SAFETY: `find` needs exactly what the caller of this function guarantees.
+    unsafe { find(engine, positions, points, stride, radii, sources, query) }
+}
+
+/// The same in double precision.
+///
+/// # Safety
+/// As for nf_query_radii_f32().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_query_radii_f64(
+    engine: *const NfEngine,
+    positions: *const f64,
+    points: usize,
+    stride: usize,
+    radii: *const f64,
     radius_count: usize,
     sources: u32,
     query: *mut *mut NfQuery,
@@ -104,15 +124,21 @@ pub unsafe extern "C" fn nf_query_points(
     })
 }
 
-unsafe fn find<T: Coordinate>(
+/// Of positions that have none.
+const NO_RADII: Option<Array<'_, f32>> = None;
+
+unsafe fn find<T: Coordinate, R>(
     engine: *const NfEngine,
     data: *const T,
     points: usize,
     stride: usize,
-    radii: Option<Array<'_, f32>>,
+    radii: Option<Array<'_, R>>,
     sources: u32,
     query: *mut *mut NfQuery,
-) -> NfStatus {
+) -> NfStatus
+where
+    for<'a> Radii<'a>: From<&'a [R]>,
+{
     call::read(&ENGINES, engine as usize, |engine, _| {
         args::place(query, "the place for the query")?;
         // SAFETY: the caller guarantees that `data` is null or holds that many positions at this
@@ -124,6 +150,7 @@ unsafe fn find<T: Coordinate>(
         // SAFETY: the caller guarantees that they are there.
         let radii = radii.map(|radii| unsafe { radii.read() }).transpose()?;
         let (sources, mut scratch) = (engine.point_set(sources)?, QueryScratch::default());
+        let radii = radii.map(Into::into);
         engine.query_into(positions, radii, sources, &mut scratch)?;
         let name = QUERIES.insert(scratch.into_lists());
         // SAFETY: the caller guarantees that `query` is null or points to a writable value.

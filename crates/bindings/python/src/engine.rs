@@ -10,7 +10,7 @@ use crate::{
     lists::room,
     neighbors::PyNeighbors,
     pairs::Wanted,
-    points::{Points, Room, field, values, whole_numbers},
+    points::{OwnRadii, Points, Room, field, values, whole_numbers},
     settings::{Settings, precision_of, rule_named},
     state::{Shared, State},
     systems::geometry,
@@ -194,15 +194,15 @@ impl PyEngine {
         })
     }
 
-    /// Gives every point of a set a search radius of its own, an array of shape (n,) of float32,
-    /// positive and at most the engine's radius; the engine's rule says whose radius decides. Radii
+    /// Gives every point of a set a search radius of its own, an array of shape (n,) of float32, in
+    /// an engine of float64 also of float64, positive and at most the engine's radius; the engine's rule says whose radius decides. Radii
     /// stay with the numbers of the points, and retain_points() keeps them; give them again after
     /// an update() to another number of points. Lists that involve the set are out of date.
     fn set_radii(&self, py: Python<'_>, set: usize, radii: &Bound<'_, PyAny>) -> PyResult<()> {
-        let radii = field(radii, self.threads, "radii", self.precision)?;
+        let radii = OwnRadii::of(radii, self.threads, self.precision)?;
         let id = self.set(set)?;
         self.change(py, involving(set), |state| {
-            state.engine.set_radii(id, &radii)
+            state.engine.set_radii(id, radii.get())
         })
     }
 
@@ -420,12 +420,13 @@ impl PyEngine {
         let mut room = Room::default();
         let positions = points.copied(&mut room, self.threads)?;
         let radii = radii
-            .map(|radii| field(radii, self.threads, "radii", self.precision))
+            .map(|radii| OwnRadii::of(radii, self.threads, self.precision))
             .transpose()?;
         let sources = self.set(sources)?;
         let lists = self.work(py, |engine| {
             let mut scratch = QueryScratch::default();
-            let found = engine.query_into(positions, radii.as_deref(), sources, &mut scratch);
+            let radii = radii.as_ref().map(OwnRadii::get);
+            let found = engine.query_into(positions, radii, sources, &mut scratch);
             found.map_err(raise)?;
             Ok(scratch.into_lists())
         })?;

@@ -7,7 +7,7 @@ use crate::{
     errors::raise,
     filters::{self, FilterData},
     neighbors::PyNeighbors,
-    points::{Points, Room, field},
+    points::{OwnRadii, Points, Room},
     settings::{Settings, rule_named},
 };
 use nearfield::{Engine, NeighborLists, PointSetId, Precision, RadiusRule};
@@ -64,7 +64,7 @@ pub(crate) struct OneCall<'a, 'py> {
     points: Points<'py>,
     /// What they are searched in, if not themselves.
     other: Option<Points<'py>>,
-    radii: Option<Vec<f32>>,
+    radii: Option<OwnRadii>,
     filters: FilterData,
     settings: Settings<'a>,
 }
@@ -88,7 +88,7 @@ impl<'a, 'py> OneCall<'a, 'py> {
         };
         let radii = of
             .radii
-            .map(|radii| field(radii, 1, "radii", points.precision()))
+            .map(|radii| OwnRadii::of(radii, 1, points.precision()))
             .transpose()?;
         let filters = FilterData::of(of.types, of.exclusions, of.molecules, of.targets)?;
         let domain = given.domain.read()?;
@@ -138,7 +138,7 @@ impl<'a, 'py> OneCall<'a, 'py> {
         let sets = detached_or(py, || {
             let set = engine.add_point_set(positions).map_err(raise)?;
             if let Some(radii) = radii {
-                engine.set_radii(set, radii).map_err(raise)?;
+                engine.set_radii(set, radii.get()).map_err(raise)?;
             }
             filters.give(&mut engine, set).map_err(raise)?;
             let sources = match other {

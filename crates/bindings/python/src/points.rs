@@ -12,7 +12,7 @@
 //! update to the next.
 
 use crate::lists;
-use nearfield::{Positions, Precision};
+use nearfield::{Positions, Precision, Radii};
 use numpy::{Element, PyArrayDyn, PyUntypedArray, PyUntypedArrayMethods, prelude::*};
 use pyo3::{
     exceptions::{PyException, PyMemoryError, PyTypeError, PyValueError},
@@ -194,6 +194,38 @@ pub(crate) fn field(
             "{what}: value {k} is {:e}, which float32 cannot hold, and kernels compute in it",
             given[k]
         ))),
+    }
+}
+
+/// A copy of radii of points in the precision that they were given in.
+pub(crate) enum OwnRadii {
+    /// In float32.
+    Single(Vec<f32>),
+    /// In float64.
+    Double(Vec<f64>),
+}
+
+impl OwnRadii {
+    /// Those of an array; an engine in double precision takes float64 too, as it is.
+    pub(crate) fn of(
+        object: &Bound<'_, PyAny>,
+        threads: usize,
+        precision: Precision,
+    ) -> PyResult<Self> {
+        const WHAT: &str = "radii";
+        let array = as_array(object, WHAT, precision)?;
+        if precision == Precision::Double && holds::<f64>(&array)? {
+            return values::<f64>(&array, threads, WHAT).map(Self::Double);
+        }
+        values::<f32>(&array, threads, WHAT).map(Self::Single)
+    }
+
+    /// As engines take them.
+    pub(crate) fn get(&self) -> Radii<'_> {
+        match self {
+            Self::Single(radii) => radii.into(),
+            Self::Double(radii) => radii.into(),
+        }
     }
 }
 

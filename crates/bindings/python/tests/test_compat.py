@@ -181,6 +181,27 @@ def test_vesin_lists_are_those_of_vesin(full, dtype):
         assert [of.dtype for of in found] == [of.dtype for of in expected]
 
 
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_vesin_lists_of_a_gpu_are_made_by_operations_on_whole_arrays(full, dtype):
+    from nearfield.compat.vesin import NeighborList
+
+    random = np.random.default_rng(5)
+    points = random.uniform(0, 4, (120, 3)).astype(dtype)
+    box = (np.eye(3) * 3 + random.uniform(-0.5, 0.5, (3, 3))).astype(dtype)
+    vesin = NeighborList(cutoff=3.3, full_list=full, sorted=True)
+    expected = vesin.compute(points, box, [True, False, True], "ijPSdD")
+    found = vesin._on_gpu(points, box, [True, False, True], "ijPSdD")
+    assert (found[0] == found[1]).any() and len(found[0]) > 1000
+    for one, other in zip(found, expected):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(RuntimeError, match="same dtype"):
+        vesin._on_gpu(points, box.astype(np.float16), True, "ij")
+    with pytest.raises(RuntimeError, match="not invertible"):
+        vesin._on_gpu(points, 0 * box, True, "ij")
+
+
 def test_vesin_needs_no_vesin():
     from nearfield.compat.vesin import NeighborList
 

@@ -399,6 +399,15 @@ class HostEngine:
         self.tries += 1
         return self.tries > 1
 
+    def write_pairs(self, quantities, out, targets, sources):
+        found = self.engine.pair_geometry(list(quantities), targets, sources)
+        self.pairs = len(found[0])
+        for array, to in zip(found, out):
+            to[: self.pairs] = array[: len(to)]
+
+    def pair_count(self, targets, sources):
+        return self.pairs
+
     def neighbors(self, targets, sources):
         return self.pair_geometry("j", targets, sources)
 
@@ -422,12 +431,21 @@ class HostEngine:
 
 
 class HostSystems:
-    def __init__(self, *, gpu, stream, precision, index, half):
+    searches = 0
+
+    def __init__(self, *, gpu, stream, precision, index, half, strict):
         self.search = nearfield.SystemSearch(device="cpu", half=half, sorted=True)
-        self.index = index
+        self.how = dict(index=index, strict=strict)
 
     def neighbors(self, *given, **options):
-        return self.search.neighbors(*given, index=self.index, **options)
+        HostSystems.searches += 1
+        return self.search.neighbors(*given, **self.how, **options)
+
+    def neighbors_into(self, out, *given, **options):
+        found = self.neighbors(*given, **options)
+        for array, to in zip(found, out):
+            to[: len(array)] = array[: len(to)]
+        return len(found[0])
 
 
 class LikePyTorch(np.ndarray):
@@ -466,7 +484,9 @@ ALL_KEYWORDS = dict.fromkeys(
 
 
 @pytest.mark.parametrize("count", [90, 200])
-def test_arrays_of_a_gpu_take_the_same_keywords(fake_gpu, count):
+@pytest.mark.parametrize("writable", [True, False])
+def test_arrays_of_a_gpu_take_the_same_keywords(fake_gpu, monkeypatch, count, writable):
+    monkeypatch.setattr(FakeGpu, "writable", writable)
     points, cell, radius = cloud(count)
     box = dict(cell=cell, pbc=True)
     random = np.random.default_rng(8)
@@ -481,6 +501,7 @@ def test_arrays_of_a_gpu_take_the_same_keywords(fake_gpu, count):
         dict(molecules=np.arange(count) // 3),
         dict(other=points[:50].copy()),
         dict(batch_ptr=np.array([0, 40, 70, count])),
+        dict(batch_ptr=[0, 40, count], strict=True),
         dict(batch_idx=np.arange(count) // 50),
     ]:
         for quantities in ["ijSdD", "Pd", "ij"]:
@@ -494,6 +515,38 @@ def test_arrays_of_a_gpu_take_the_same_keywords(fake_gpu, count):
     found = _edges.edges(points, radius, "ijd", **nearest)
     for got, wanted in zip(found, nearfield.edges(points, radius, "ijd", k=3, **box)):
         np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("count", [90, 200])
+def test_a_gpu_writes_to_the_arrays_that_are_given_out(fake_gpu, count):
+    points, cell, radius = cloud(count)
+    box = dict(cell=cell, pbc=True)
+    keywords = ALL_KEYWORDS | box | dict(sorted=True)
+    expected = nearfield.edges(points, radius, "ijSdD", sorted=True, **box)
+    pairs, before = len(expected[0]), HostSystems.searches
+    for calls in (1, 2, 3):
+        found = _edges.edges(points, radius, "ijSdD", **keywords)
+        for got, wanted in zip(found, expected):
+            np.testing.assert_array_equal(got, wanted)
+            # Little more memory than the pairs take.
+            assert got.base is None or len(got.base) <= pairs + pairs // 50
+        if count <= 100:
+            # The first call has to learn how many pairs there are.
+            assert HostSystems.searches == before + calls + 1
+    out = [np.zeros_like(np.concatenate([array, array[:9]])) for array in expected]
+    found = _edges.edges(points, radius, "ijSdD", **keywords | dict(out=out))
+    for got, to, wanted in zip(found, out, expected):
+        assert got.base is to
+        np.testing.assert_array_equal(got, wanted)
+        assert not to[pairs:].any()
+    with pytest.raises(ValueError, match=f"array for i has room for 3 pairs, but there are {pairs}"):
+        _edges.edges(points, radius, "ijd", **keywords | dict(out=[out[0][:3], out[1], out[3]]))
+    with pytest.raises(ValueError, match="array for j is that of another"):
+        _edges.edges(points, radius, "ij", **keywords | dict(out=[out[0], out[0]]))
+    # A much smaller result does not keep the memory of the larger one.
+    (few,) = _edges.edges(points[: count // 2], radius, "d", **keywords)
+    few_kept = _edges.edges(points[: count // 9], radius, "d", **keywords)[0]
+    assert few.nbytes and (few_kept.base is None or len(few_kept.base) <= len(few_kept) + 1024 + pairs // 8)
 
 
 def test_engines_of_a_gpu_are_used_again(fake_gpu):

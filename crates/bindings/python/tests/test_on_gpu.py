@@ -976,6 +976,73 @@ def test_systems_on_the_gpu_stay_there_and_are_those_of_the_host(cuda):
         assert search.neighbors(there, 1.2, ptr_there, quantities="") == ()
 
 
+def of_shape(cuda, shape, dtype):
+    """An array of the GPU, and where its values are read."""
+    block = Block(cuda, np.full(shape, 77, dtype))
+    return by_dlpack(block), block
+
+
+def outlets(cuda, letters, rows, index, real):
+    kinds = dict(i=index, j=index, S="int32", d=real, D=real)
+    made = [of_shape(cuda, (rows, 3) if one in "SD" else (rows,), kinds[one]) for one in letters]
+    return [array for array, _ in made], [block for _, block in made]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_systems_on_the_gpu_are_written_to_arrays_of_the_caller(cuda, strict):
+    ptr = np.array([0, 27, 27, 91])
+    points = np.argwhere(np.ones((7, 13, 1))).astype(np.float32)
+    there = by_dlpack(Block(cuda, points))
+    given = dict(cell=np.eye(3) * 20, pbc=True)
+    expected = nearfield.edges(points, 2.0, batch_ptr=ptr, sorted=True, strict=strict, **given)
+    pairs = len(expected[0])
+    assert pairs > 100
+    search = nearfield.DeviceSystemSearch(strict=strict)
+    short, _ = outlets(cuda, "ijSdD", pairs - 1, "int64", "float32")
+    for _ in range(2):
+        assert search.neighbors_into(short, there, 2.0, ptr, **given) == pairs
+    arrays, blocks = outlets(cuda, "ijSdD", pairs + 3, "int64", "float32")
+    assert search.neighbors_into(arrays, there, 2.0, by_dlpack(Block(cuda, ptr)), **given) == pairs
+    for block, wanted in zip(blocks, expected):
+        found = block.values()
+        np.testing.assert_array_equal(found[:pairs], wanted)
+        assert (found[pairs:] == 77).all()
+    with pytest.raises(TypeError, match="int64, as the search"):
+        search.neighbors_into(outlets(cuda, "ij", 9, "int32", "float32")[0], there, 2.0, ptr, quantities="ij")
+    with pytest.raises(ValueError, match="shares memory"):
+        search.neighbors_into([arrays[0], arrays[0]], there, 2.0, ptr, quantities="ij")
+    with pytest.raises(ValueError, match="shares memory"):
+        search.neighbors_into([there], there, 2.0, ptr, quantities="D")
+    with pytest.raises(ValueError, match="out has 2 arrays for 3"):
+        search.neighbors_into(arrays[:2], there, 2.0, ptr, quantities="ijS")
+    with pytest.raises(TypeError, match="out: S must be of type int32"):
+        search.neighbors_into(arrays[:1], there, 2.0, ptr, quantities="S")
+
+
+def test_pairs_of_an_engine_are_written_to_arrays_of_the_caller(cuda):
+    for precision, dtype, index in (("f32", "float32", "int32"), ("f64", "float64", "int64")):
+        points = cloud().astype(dtype)
+        expected = nearfield.edges(points, 0.1, box=(1, 1, 0), sorted=True, index=index)
+        pairs = len(expected[0])
+        engine = nearfield.DeviceEngine(0.1, box=(1, 1, 0), sorted=True, precision=precision)
+        engine.add_points(by_dlpack(Block(cuda, points)))
+        for letters in ("ijSdD", "j", "dS"):
+            for rows in (0, pairs // 2, pairs + 5):
+                arrays, blocks = outlets(cuda, letters, rows, index, dtype)
+                while True:
+                    engine.write_pairs(letters, arrays)
+                    if engine.finish():
+                        break
+                assert engine.pair_count() == pairs
+                some = min(rows, pairs)
+                for letter, block in zip(letters, blocks if rows else []):
+                    found = block.values()
+                    np.testing.assert_array_equal(found[:some], expected["ijSdD".index(letter)][:some])
+                    assert (found[some:] == 77).all()
+        with pytest.raises(ValueError, match="shares memory"):
+            engine.write_pairs("ij", outlets(cuda, "i", 9, index, dtype)[0] * 2)
+
+
 def test_systems_on_the_gpu_that_cannot_be_searched_are_named(cuda):
     search = nearfield.DeviceSystemSearch()
     points = np.zeros((6, 3), np.float32)
@@ -1001,6 +1068,8 @@ def test_systems_on_the_gpu_that_cannot_be_searched_are_named(cuda):
 
 class OnGpu(_libraries.NumPy):
     """NumPy, whose arrays go to the GPU where engines take them."""
+
+    writable = False
 
     def __init__(self, cuda):
         self.cuda = cuda
@@ -1074,10 +1143,51 @@ def test_edges_of_tensors_on_the_gpu_stay_there(cuda):
         for one, other in zip(found, expected):
             assert one.is_cuda
             np.testing.assert_array_equal(one.cpu().numpy(), other)
+    # By an engine too, and into arrays of the caller.
+    many = torch.rand(50_000, 3, generator=torch.Generator().manual_seed(3)).numpy()
+    for strict in (False, True):
+        given = dict(box=(1, 1, 0), sorted=True, strict=strict)
+        wanted = nearfield.edges(many, 0.03, **given)
+        for _ in range(2):
+            found = nearfield.edges(torch.from_numpy(many).cuda(), 0.03, **given)
+            for one, other in zip(found, wanted):
+                np.testing.assert_array_equal(one.cpu().numpy(), other)
+        out = [torch.zeros_like(torch.cat([one, one[:7]])) for one in found]
+        into = nearfield.edges(torch.from_numpy(many).cuda(), 0.03, out=out, **given)
+        for one, to, other in zip(into, out, wanted):
+            assert one.data_ptr() == to.data_ptr()
+            np.testing.assert_array_equal(one.cpu().numpy(), other)
+        with pytest.raises(ValueError, match="has room for 3 pairs"):
+            nearfield.edges(there, 0.1, "ij", out=[one[:3] for one in out[:2]])
+    ptr = torch.tensor([0, 100, 2000, len(points)])
+    wanted = nearfield.edges(points, 0.1, batch_ptr=ptr.numpy(), strict=True, sorted=True)
+    for ptr in (ptr, ptr.cuda()):
+        found = nearfield.edges(there, 0.1, batch_ptr=ptr, strict=True, sorted=True)
+        for one, other in zip(found, wanted):
+            np.testing.assert_array_equal(one.cpu().numpy(), other)
     rows = nearfield.padded(there, 0.1, 8, "d")
     wanted = nearfield.padded(points, 0.1, 8, "d")
     np.testing.assert_array_equal(rows.indices.cpu().numpy(), wanted.indices)
     np.testing.assert_array_equal(rows.distances.cpu().numpy(), wanted.distances)
+
+
+def test_vesin_lists_of_tensors_on_the_gpu_stay_there(cuda):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch sees no GPU")
+    from nearfield.compat.vesin import NeighborList
+
+    points, box = cloud().astype(float), np.eye(3)
+    for full in (False, True):
+        vesin = NeighborList(cutoff=0.1, full_list=full, sorted=True)
+        expected = vesin.compute(points, box, True, "ijSdD")
+        there = [torch.from_numpy(array).cuda() for array in (points, box)]
+        found = vesin.compute(*there, True, "ijSdD")
+        for one, other in zip(found, expected):
+            assert one.is_cuda
+            np.testing.assert_array_equal(one.cpu().numpy(), other)
+    with pytest.raises(ValueError, match="same device"):
+        vesin.compute(there[0], torch.from_numpy(box), True)
 
 
 def test_edges_of_cupy_arrays_are_cupy_arrays(cuda):

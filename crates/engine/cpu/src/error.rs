@@ -113,20 +113,20 @@ pub enum ErrorKind {
         /// First offending point in the caller's order.
         index: usize,
         /// Its radius.
-        value: f32,
+        value: Value,
         /// The search radius, which no point's may exceed.
-        largest: f32,
+        largest: Value,
         /// Number of points with such a radius.
         count: usize,
         /// Points in the set.
         points: usize,
     },
-    /// Radii of single points in double precision.
+    /// Radii were sorted with other points, in another precision.
     #[error(
-        "radii of single points are searched with in single precision only: sort the points in \
-         f32, or search them with one radius"
+        "the radii were sorted with points in another precision than those that are searched: \
+         sort them with the grid of their points"
     )]
-    RadiiInDouble,
+    RadiiPrecision,
     /// Half lists of a set where one point may find another that does not find it.
     #[error(
         "half lists hold every pair of a set once for both points, but by the rule {rule} a point \

@@ -41,6 +41,10 @@ nearfield_shared::constants! {
         LIST_THREADS = 128;
         /// Lists that a block of `lists_ascend` sorts.
         ASCEND_LISTS = 16;
+        /// Threads of a block that copies lists to arrays of pairs.
+        COLUMN_THREADS = 256;
+        /// Lists that such a block copies.
+        COLUMN_TARGETS = 128;
         /// Cells of a parent block; every occupied one has a child.
         PARENT_THREADS = 256;
         /// Uniforms of a pair kernel that a launch can carry.

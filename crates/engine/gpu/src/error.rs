@@ -162,12 +162,6 @@ pub enum ErrorKind {
          a box vector longer than the points extend"
     )]
     SlantedBox,
-    /// What is asked for is done in single precision only.
-    #[error(
-        "the GPU backend does not support {0} in double precision (f64): use the CPU (device cpu), \
-         or single precision"
-    )]
-    InDouble(&'static str),
     /// Positions are not in the precision of the engine.
     #[error(
         "positions are in {found}, and the engine is in {expected}: convert them on the device, or \

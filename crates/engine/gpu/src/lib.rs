@@ -83,7 +83,7 @@ mod traversal;
 mod version;
 
 pub use backend::{
-    AllPairsScratch, CheckedField, Deliver, Delivered, DeviceCutoffs, DeviceField, DeviceFields,
+    AllPairsScratch, CheckedField, Deliver, Delivered, DeviceColumns, DeviceCutoffs, DeviceField, DeviceFields,
     DeviceFilter, DeviceLattice, DeviceLists, DeviceNearest, DevicePairs, DeviceParts,
     DevicePointData, DevicePoints, DeviceResults, DeviceShare, DeviceSystems, DoublePairViews,
     FollowedPoints, GeometryQuantities, GpuBackend, HaloField, HaloResults, HaloScratch,

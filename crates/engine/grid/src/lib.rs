@@ -71,6 +71,7 @@ pub use grid::{
 pub use input::{
     bounds::Bounds,
     positions::{IntoPositions, Positions},
+    radii::Radii,
     radius::{Precision, Radius},
     value::Value,
 };

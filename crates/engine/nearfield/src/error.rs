@@ -166,14 +166,6 @@ pub enum ErrorKind {
         /// The engine's rule.
         rule: RadiusRule,
     },
-    /// Radii of single points were asked for together with double precision.
-    ///
-    /// Sorted radii are squares in `f32`, which would round those of the `f64` contract.
-    #[error(
-        "engines in f64 have one radius for all points, not the rule {0}: search in \
-         f32, or with the rule uniform"
-    )]
-    RadiiInDouble(RadiusRule),
     /// Radii of single points were asked for together with a strict radius.
     #[error(
         "a strict radius is one for all points, not the rule {0}: search \

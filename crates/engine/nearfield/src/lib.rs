@@ -171,7 +171,7 @@ pub use hardware::Device;
 /// ```
 pub use nearfield_cpu::NeighborLists;
 pub use nearfield_cpu::{ListOrder, RadiusRule};
-pub use nearfield_grid::{Permutation, Positions, Precision};
+pub use nearfield_grid::{Permutation, Positions, Precision, Radii};
 pub use nearfield_pairs::{ListKind, Pair, PairKernel, Reduce, pair_fn, pair_kernel};
 pub use point_set_id::PointSetId;
 

@@ -95,6 +95,8 @@ fn check(settings: &RankedBuilder, gpu: Option<u32>) -> Result<(u32, Radius, Dom
         (settings.deterministic, "deterministic(true)"),
         (settings.lists == ListKind::Half, "lists(ListKind::Half)"),
         (settings.rule != RadiusRule::Uniform, "radii(…)"),
+        (settings.types.is_some(), "cutoffs(…)"),
+        (settings.nearest, "nearest(…)"),
     ];
     if let Some((_, what)) = refused.iter().find(|(asked, _)| *asked) {
         return Err(Refusal::new(format!(
@@ -136,6 +138,10 @@ impl DeviceRankedEngine {
                 builder.box_vectors(domain.vectors())
             } else {
                 builder.periodic(domain.lengths())
+            };
+            let builder = match settings.strict {
+                true => builder.strictly_within(),
+                false => builder,
             };
             let builder = builder.strategy(settings.strategy);
             let engine = builder.clone().on_gpu(gpu)?;

@@ -13,7 +13,7 @@ use crate::{
     Error, IdLists, RankedSet,
     communicator::FIELDS,
     error::{Failure, Refusal},
-    lists::Spans,
+    spans::Spans,
 };
 use nearfield::device::{DeviceEngine, DeviceListsView, DeviceView};
 use nearfield_grid::memory::{collected, make_room, with_room};
@@ -209,6 +209,6 @@ impl DeviceRankedEngine {
             list.sort_unstable();
             spans.put(k, list.iter().copied())?;
         }
-        spans.in_order()
+        Ok(spans.in_order()?.into())
     }
 }

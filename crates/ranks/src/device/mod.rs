@@ -68,10 +68,10 @@
 //!
 //! # Limits
 //!
-//! Coordinates are `f32`, all points have one radius, lists are full, and sums depend on the number
-//! of ranks: settings that ask for anything else are refused. Messages pass through host memory
-//! between threads if a GPU cannot read the memory of another one, and between processes unless
-//! messages from GPU memory were asked for.
+//! Coordinates are `f32`, all points have one radius and no filters, lists are full, and sums
+//! depend on the number of ranks: settings that ask for anything else are refused.
+//! Messages pass through host memory between threads if a GPU cannot read the memory of another
+//! one, and between processes unless messages from GPU memory were asked for.
 //!
 //! An engine lets the driver's pool of its GPU keep freed memory for the process, if the pool keeps
 //! less: an eighth of what is in use and 1 GiB more, or a sixteenth of the GPU's memory if that is

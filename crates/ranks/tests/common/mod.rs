@@ -2,6 +2,10 @@
 #![allow(dead_code, reason = "every test binary uses another part")]
 
 pub(crate) mod by_address;
+pub(crate) mod filtered;
+/// The filters that the tests of one engine draw.
+#[path = "../../../engine/nearfield/tests/common/filters.rs"]
+pub(crate) mod filters;
 pub(crate) mod on_gpu;
 
 use nearfield::{Builder, Engine, ListKind, ListOrder, Pair, PairKernel, PointSetId, Precision};

@@ -6,6 +6,8 @@ mod common;
 mod protocol;
 
 mod faults;
+mod filters;
+mod geometry;
 mod hostile;
 mod messages;
 mod same_bits;

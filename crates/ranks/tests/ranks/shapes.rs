@@ -43,8 +43,8 @@ fn check(
                 lists.ids_of(k).eq(expected[id as usize].iter().copied()),
                 "point {id}"
             );
-            let owned = lists.owned_of(k).iter().map(|at| lists.owned_id(*at));
-            let halo = lists.halo_of(k).iter().map(|at| lists.halo_id(*at));
+            let owned = lists.owned_of(k).map(|at| lists.owned_id(at));
+            let halo = lists.halo_of(k).map(|at| lists.halo_id(at));
             let mut apart: Vec<u64> = owned.chain(halo).collect();
             apart.sort_unstable();
             assert_eq!(apart, expected[id as usize], "point {id}");

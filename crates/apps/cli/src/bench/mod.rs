@@ -21,9 +21,10 @@ use crate::{
     failure::Failure,
     files,
     input::{self, FrameOption},
-    options::{self, EngineOptions, Precision, Radius},
+    options::{self, CloudOption, EngineOptions, Precision, Radius},
     output,
     precision::{self, Length},
+    progress::progress_bar,
 };
 use indicatif::{HumanBytes, HumanCount};
 use nearfield_files::Plan;
@@ -36,12 +37,14 @@ use subject::Checksum;
 /// Flags of `nearfield bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// lattice, pool-spray, clusters, plummer, uniform, or a file of points
-    #[arg(long, default_value = "lattice")]
-    cloud: String,
+    #[command(flatten)]
+    cloud: CloudOption,
     /// Number of points of a named cloud
     #[arg(long, default_value_t = 1_000_000, value_parser = options::count)]
     points: usize,
+    /// Seed of the points of a named cloud
+    #[arg(long, default_value_t = options::SEED, value_name = "N")]
+    seed: u64,
     /// Search radius [default: 2 for lattice, pool-spray and uniform, 1 for clusters]
     #[arg(long)]
     radius: Option<f32>,
@@ -82,7 +85,7 @@ impl Args {
     /// Adds the files that are read and written.
     pub(crate) fn files(&self, plan: &mut Plan) {
         plan.print_json(self.json);
-        files::read_cloud(plan, &self.cloud);
+        files::read_cloud(plan, self.cloud.name());
         if let Some(path) = &self.save_cloud {
             plan.write("--save-cloud", path);
         }
@@ -111,6 +114,9 @@ struct Summary {
     backends: Vec<backends::Backends>,
     #[serde(skip_serializing_if = "Option::is_none")]
     compare: Option<compare::Comparison>,
+    /// The cloud, if it was saved.
+    #[serde(skip)]
+    saved: Option<PathBuf>,
 }
 
 /// Memory that the engine holds, without the caller's arrays.
@@ -122,16 +128,16 @@ struct Memory {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let radius = args
-        .radius
-        .unwrap_or_else(|| usual_radius(&args.cloud, args.points));
+    let name = args.cloud.name();
+    let radius = args.radius;
+    let radius = radius.unwrap_or_else(|| usual_radius(name, args.points));
     let comparing = |threads| compare::Kiddo::new(radius, threads);
     if let Some(path) = &args.save_cloud {
         files::check_extension(path, "clouds", &["npy"])?;
     }
     // A comparison that this build lacks is refused before anything takes time.
     args.compare.then(|| comparing(1)).transpose()?;
-    let cloud = load(&args.cloud, args.points, args.frame)?;
+    let cloud = load(name, args.points, args.seed, args.frame)?;
     let mut builder = args.engine.engine(match args.precision {
         Precision::F32 => Radius::Single(radius),
         Precision::F64 => Radius::Double(f64::from(radius)),
@@ -152,11 +158,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         uncounted: args.warmup,
         timed: args.repetitions,
     };
+    let bar = progress_bar(u64::from(args.warmup) + u64::from(args.repetitions));
     let times = steps.time(&mut subject, repetitions, |positions| {
+        bar.inc(1);
         comparison
             .as_mut()
             .map_or(Ok(()), |kiddo| kiddo.run(positions))
     })?;
+    bar.finish_and_clear();
     let report = steps.engine().report();
     let memory = Memory {
         bytes: report.memory.total(),
@@ -164,7 +173,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let (pairs, checksum) = subject.result(steps.engine(), steps.set())?;
     let summary = Summary {
-        cloud: args.cloud.clone(),
+        cloud: name.to_owned(),
         points,
         radius,
         order: args.order,
@@ -185,18 +194,24 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             .filter_map(backends::Backends::of)
             .collect(),
         compare: comparison.map(|kiddo| kiddo.finish()),
+        saved: args.save_cloud.clone(),
     };
     output::print(args.json, &summary, || lines(&summary))
 }
 
 /// The points of a named cloud, or the points and the box of a file.
-pub(crate) fn load(cloud: &str, points: usize, frame: FrameOption) -> Result<PointCloud, Failure> {
+pub(crate) fn load(
+    cloud: &str,
+    points: usize,
+    seed: u64,
+    frame: FrameOption,
+) -> Result<PointCloud, Failure> {
     match cloud.parse::<Cloud>() {
-        Ok(_) if frame.frame.is_some() => Err(Failure::Wrong(format!(
+        Ok(_) if frame.frame.is_some() => Err(Failure::Usage(format!(
             "--frame is for files, and {cloud} is a named cloud"
         ))),
         Ok(named) => Ok(PointCloud {
-            positions: draw(named, points)?,
+            positions: draw(named, points, seed)?,
             ..PointCloud::default()
         }),
         Err(unknown) if !Path::new(cloud).exists() => Err(unknown.into()),
@@ -211,7 +226,7 @@ pub(crate) fn load(cloud: &str, points: usize, frame: FrameOption) -> Result<Poi
 
 /// The points of a named cloud. More than an engine can number are refused before they are drawn:
 /// a system that overcommits would grant the memory and end the process when it is used.
-pub(crate) fn draw(cloud: Cloud, points: usize) -> Result<Vec<[f32; 3]>, Failure> {
+pub(crate) fn draw(cloud: Cloud, points: usize, seed: u64) -> Result<Vec<[f32; 3]>, Failure> {
     const MAX: usize = u32::MAX as usize;
     if points > MAX {
         let bytes = points.saturating_mul(size_of::<[f32; 3]>());
@@ -220,7 +235,7 @@ pub(crate) fn draw(cloud: Cloud, points: usize) -> Result<Vec<[f32; 3]>, Failure
              are needed for their coordinates alone: take fewer points"
         )));
     }
-    Ok(cloud.try_points(points, 1)?)
+    Ok(cloud.try_points(points, seed)?)
 }
 
 /// Warns where the points of a file lose digits that matter: all that is timed is so with f32
@@ -280,5 +295,6 @@ fn lines(summary: &Summary) -> Vec<String> {
             kiddo.milliseconds.total / times.total
         ));
     }
+    lines.extend(summary.saved.iter().map(|path| output::wrote(path)));
     lines
 }

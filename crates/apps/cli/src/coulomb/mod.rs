@@ -182,7 +182,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             format!(", {rate:.3e} evaluations a second")
         });
     output::print(args.json, &summary, || {
-        [
+        let written = summary.output.iter().map(|path| output::wrote(path));
+        let lines = [
             format!("atoms       {}", summary.atoms),
             format!(
                 "grid        {x} x {y} x {z} points, {} apart, in {}",
@@ -194,9 +195,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             ),
             format!(
                 "time        {:.1} ms on {} ({}){rate}",
-                summary.milliseconds.sum, summary.device, summary.reason
+                summary.milliseconds.sum,
+                summary.device,
+                output::brief(&summary.reason)
             ),
-        ]
+        ];
+        lines.into_iter().chain(written)
     })
 }
 

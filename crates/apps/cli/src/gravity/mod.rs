@@ -172,7 +172,8 @@ fn run_in<T: Real>(args: &Args) -> Result<(), Failure> {
     let (simulation, past) = start::<T>(args)?;
     let summary = RunState::new(args, simulation, past)?.run_steps()?;
     output::print(args.json, &summary, || {
-        [
+        let written = summary.output.iter().map(|folder| output::wrote(folder));
+        let lines = [
             format!("bodies      {}, in {}", summary.bodies, summary.precision),
             format!(
                 "steps       {} of {}, to t = {} ({})",
@@ -189,9 +190,13 @@ fn run_in<T: Real>(args: &Args) -> Result<(), Failure> {
             ),
             format!(
                 "time        {:.3} s, {:.3e} interactions a second on {} ({})",
-                summary.seconds, summary.interactions_per_second, summary.device, summary.reason
+                summary.seconds,
+                summary.interactions_per_second,
+                summary.device,
+                output::brief(&summary.reason)
             ),
-        ]
+        ];
+        lines.into_iter().chain(written)
     })
 }
 

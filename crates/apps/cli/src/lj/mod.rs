@@ -20,7 +20,10 @@ use nearfield_files::Run;
 use nearfield_md::{Checkpoint, Simulation};
 use run::Runs;
 use serde::Serialize;
-use std::{path::Path, time::Instant};
+use std::{
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 #[derive(Debug, Serialize)]
 struct Summary {
@@ -37,6 +40,8 @@ struct Summary {
     #[serde(flatten)]
     run: Option<run::Summary>,
     milliseconds: f64,
+    #[serde(skip)]
+    written: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
@@ -80,6 +85,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         device: run.device(),
         run: done,
         milliseconds: milliseconds(begin),
+        written: args.run.output.clone(),
     };
     output::print(args.json, &summary, || summary.lines())
 }
@@ -121,6 +127,7 @@ impl Summary {
             name(self.precision),
             self.device
         ));
+        lines.extend(self.written.iter().map(|path| output::wrote(path)));
         lines
     }
 }

@@ -50,7 +50,7 @@ pub(crate) struct Args {
     /// and run.checkpoint, made when missing. Without: file for positions and forces, .extxyz or
     /// .csv
     #[arg(long, value_name = "PATH")]
-    output: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
 }
 
 /// The settings of this run, and of the checkpoint from which it resumes.

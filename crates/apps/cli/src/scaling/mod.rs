@@ -13,7 +13,7 @@ use crate::{
     bench::{self, Order, Repetitions, Steps, Subject, Work},
     failure::Failure,
     files,
-    options::{self, EngineOptions, Radius},
+    options::{self, CloudOption, EngineOptions, Radius},
     output,
 };
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
@@ -32,21 +32,24 @@ use std::{
 /// Flags of `nearfield scaling`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// lattice, pool-spray, clusters, plummer or uniform
-    #[arg(long, default_value = "lattice")]
-    cloud: String,
+    #[command(flatten)]
+    cloud: CloudOption,
+    /// Seed of the points
+    #[arg(long, default_value_t = options::SEED, value_name = "N")]
+    seed: u64,
     /// Search radius [default: that of `bench`]
     #[arg(long)]
     radius: Option<f32>,
-    /// Quantities to compute: any of lists, density, count and force
+    /// Quantities to compute, one or several
     #[arg(
         long,
+        visible_alias = "works",
         value_enum,
         value_delimiter = ',',
         value_name = "WORK,…",
         default_value = "lists,density"
     )]
-    works: Vec<Work>,
+    work: Vec<Work>,
     /// Smallest number of points, for example 20000 or 1e4
     #[arg(long, default_value = "1e4", value_name = "POINTS", value_parser = options::positive_count)]
     from: usize,
@@ -103,8 +106,8 @@ enum Outcome {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let cloud: Cloud = args.cloud.parse().map_err(Failure::NamedCloud)?;
-    let sizes = sizes::between(args.from, args.to).map_err(Failure::Wrong)?;
+    let cloud: Cloud = args.cloud.name().parse().map_err(Failure::NamedCloud)?;
+    let sizes = sizes::between(args.from, args.to).map_err(Failure::Usage)?;
     check_folder(&args.output)?;
     files::check_extension(&args.output, "pictures", &["png"])?;
     let radius = args.radius.or_else(|| sizes::common_radius(cloud, &sizes));
@@ -142,12 +145,14 @@ fn measure(
     summary: &mut Summary,
 ) -> Result<(), Failure> {
     let room = Room::of(args.memory_mib);
-    let works = options::distinct(&args.works);
+    let works = options::distinct(&args.work);
     let bar = progress_bar(sizes, works.len());
     let mut done = None;
     for &size in sizes {
         let any_fits = works.iter().any(|&work| room.fits_points(work, size));
-        let positions = any_fits.then(|| bench::draw(cloud, size)).transpose()?;
+        let positions = any_fits
+            .then(|| bench::draw(cloud, size, args.seed))
+            .transpose()?;
         // A lattice has only cube numbers of points, so two sizes may give the same one.
         let points = positions.as_ref().map_or(size, Vec::len);
         if done.replace(points) == Some(points) {
@@ -300,9 +305,7 @@ fn lines(summary: &Summary, picture: &Path) -> Vec<String> {
     }));
     let notes = summary.skipped.iter();
     lines.extend(notes.map(|skipped| format!("left out: {}", note(skipped))));
-    lines.push(format!(
-        "bytes without the entries of lists; picture: {}",
-        picture.display()
-    ));
+    lines.push("bytes are those of a point without the entries of lists".to_owned());
+    lines.push(output::wrote(picture));
     lines
 }

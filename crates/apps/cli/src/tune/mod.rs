@@ -18,7 +18,8 @@ use crate::{
     failure::Failure,
     files,
     input::FrameOption,
-    options, output,
+    options::{self, CloudOption},
+    output,
 };
 use nearfield::{
     Device,
@@ -31,12 +32,8 @@ use task::{Brief, Combination, Summary, Task};
 /// Flags of `nearfield tune`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// lattice, pool-spray, clusters, plummer, uniform, or a file of points [default: lattice]
-    #[arg(value_name = "CLOUD|FILE", conflicts_with = "cloud")]
-    place: Option<String>,
-    /// The same as a flag
-    #[arg(long, value_name = "NAME|FILE")]
-    cloud: Option<String>,
+    #[command(flatten)]
+    cloud: CloudOption,
     /// Number of points of a named cloud
     #[arg(long, default_value = "1e6", value_parser = options::positive_count)]
     points: usize,
@@ -131,9 +128,7 @@ impl Args {
     /// Adds the files that are read and written.
     pub(crate) fn files(&self, plan: &mut Plan) {
         plan.print_json(self.json);
-        for cloud in self.place.iter().chain(&self.cloud) {
-            files::read_cloud(plan, cloud);
-        }
+        files::read_cloud(plan, self.cloud.name());
         if self.sweep_machines.is_none() {
             plan.write_into("--output", &self.output, |name| {
                 ["tune.json", "tune.png", "tune.svg"].contains(&name)
@@ -164,8 +159,7 @@ fn two_backends(text: &str) -> Result<Device, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let cloud = args.place.as_ref().or(args.cloud.as_ref());
-    let cloud = cloud.map_or("lattice", String::as_str);
+    let cloud = args.cloud.name();
     let task = task(args, cloud)?;
     if let Some(count) = args.sweep_machines {
         return machines::run(&task, cloud, args.seed, count, args.json);
@@ -198,7 +192,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 /// Reads or makes the points.
 fn task(args: &Args, cloud: &str) -> Result<Task, Failure> {
-    let points = bench::load(cloud, args.points, args.frame)?;
+    let points = bench::load(cloud, args.points, options::SEED, args.frame)?;
     if points.positions.is_empty() {
         return Err(Failure::Wrong(format!("{cloud} has no points")));
     }

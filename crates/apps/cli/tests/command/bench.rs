@@ -39,7 +39,7 @@ fn the_comparison_with_kiddo_runs_or_names_the_feature_it_needs() {
         let compared = place.json(&args);
         assert_eq!(compared["compare"]["pairs"], compared["pairs"]);
     } else {
-        place.refuses("--features kiddo", &args);
+        place.misused("--features kiddo", &args);
     }
 }
 
@@ -59,7 +59,7 @@ fn scaling_times_every_work_at_every_size_as_bench_does() {
     let place = Workplace::new();
     let args = ["--repetitions", "2", "--threads", "2", "--json"];
     let series = [
-        &words("scaling --from 1e3 --to 8e3 --works density,lists,density"),
+        &words("scaling --from 1e3 --to 8e3 --work density,lists,density"),
         &args[..],
     ];
     let summary = place.json(&series.concat());

@@ -68,11 +68,20 @@ impl Workplace {
         self.refuses_with(&[], culprit, args);
     }
 
+    /// The command must fail with exit code 2 and one line that contains `culprit`.
+    fn misused(&self, culprit: &str, args: &[&str]) {
+        self.fails_with(&[], 2, culprit, args);
+    }
+
     /// As [`refuses`](Self::refuses), with these variables of the environment.
     fn refuses_with(&self, variables: &[(&str, &str)], culprit: &str, args: &[&str]) {
+        self.fails_with(variables, 1, culprit, args);
+    }
+
+    fn fails_with(&self, variables: &[(&str, &str)], code: i32, culprit: &str, args: &[&str]) {
         let output = self.run_with(variables, args);
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{args:?}: {errors}");
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {errors}");
         assert_eq!(errors.lines().count(), 1, "{args:?}: {errors}");
         assert!(
             errors.contains(culprit),
@@ -128,9 +137,15 @@ fn bad_input_gives_exit_code_1_and_one_line_that_names_the_culprit() {
         ("radius -1 ", &["--radius", "-1"]),
         ("radius NaN ", &["--radius", "nan"]),
         ("radius inf ", &["--radius", "inf"]),
+        ("at most 4096", &["--radius", "1", "--threads", "5000"]),
+        ("two lengths, but z", &["--radius", "1", "--box", "1,1"]),
+    ] {
+        place.misused(culprit, &[&["neighbors", "good.csv"], args].concat());
+    }
+    for (culprit, args) in [
         (
             "box length along x is 0",
-            &["--radius", "1", "--box", "0,1,1"],
+            &["--radius", "1", "--box", "0,1,1"][..],
         ),
         ("give --box", &["--radius", "1", "--periodic", "x"]),
         (
@@ -147,11 +162,11 @@ fn bad_input_gives_exit_code_1_and_one_line_that_names_the_culprit() {
         ),
         ("gpu:0", &["--radius", "1", "--device", "gpu"]),
         ("hybrid:1", &["--radius", "1", "--device", "hybrid:1"]),
-        ("at most 4096", &["--radius", "1", "--threads", "5000"]),
     ] {
         place.refuses(culprit, &[&["neighbors", "good.csv"], args].concat());
     }
-    place.refuses("nowhere", &["bench", "--cloud", "nowhere"]);
+    place.misused("nowhere", &["bench", "nowhere"]);
+    place.misused("--frame is for files", &words("bench lattice --frame 2"));
     for (culprit, args) in [
         ("unknown cloud \"good.csv\"", &["--cloud", "good.csv"][..]),
         (
@@ -159,7 +174,12 @@ fn bad_input_gives_exit_code_1_and_one_line_that_names_the_culprit() {
             &["--from", "2e3", "--to", "1e3"],
         ),
         ("radius -1 ", &["--to", "1e4", "--radius=-1"]),
-        ("gpu:0", &["--device", "gpu"]),
+        ("x.pdf: ", &["--output", "x.pdf"]),
+    ] {
+        place.misused(culprit, &[&["scaling"], args].concat());
+    }
+    for (culprit, args) in [
+        ("gpu:0", &["--device", "gpu"][..]),
         ("nowhere/plot.png", &["--output", "nowhere/plot.png"]),
         ("it is a folder", &["--output", "."]),
         ("points need", &["--to", "1e4", "--memory-mib", "0"]),
@@ -182,7 +202,8 @@ fn wrong_usage_gives_exit_code_2() {
         &["bench", "--points", "1.5"],
         &["scaling", "--from", "0"],
         &["scaling", "--to", "many"],
-        &["scaling", "--works", "lists,magic"],
+        &["scaling", "--work", "lists,magic"],
+        &words("bench lattice --cloud lattice"),
         &["scaling", "--repetitions", "0"],
         &words("dam-break --ranks 0"),
         &words("dam-break --ranks -1"),
@@ -191,5 +212,131 @@ fn wrong_usage_gives_exit_code_2() {
     ] {
         let output = place.run(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
+    }
+}
+
+/// Every command, with the words that call it.
+const COMMANDS: [&str; 17] = [
+    "info",
+    "neighbors",
+    "lj",
+    "bench",
+    "scaling",
+    "tune",
+    "dam-break",
+    "gravity",
+    "coulomb",
+    "kernels build",
+    "kernels check",
+    "kernels constants",
+    "trace summary",
+    "trace report",
+    "trace export",
+    "trace merge",
+    "trace compare",
+];
+
+#[test]
+fn help_fits_the_terminal_and_ends_with_examples() {
+    let place = Workplace::new();
+    for command in COMMANDS {
+        let args = [words(command), vec!["--help"]].concat();
+        let output = place.run_with(&[("COLUMNS", "80")], &args);
+        let help = String::from_utf8(output.stdout).unwrap();
+        let (_, examples) = help.split_once("Examples:\n").expect(command);
+        for line in examples.lines() {
+            let line = line.trim();
+            assert!(line.starts_with(&format!("nearfield {command}")), "{line}");
+        }
+        let wide = help.lines().find(|line| {
+            // A word that is longer than the column for texts cannot be broken.
+            line.chars().count() > 80 && !line.contains("nearfield ") && !line.contains('<')
+        });
+        assert_eq!(wide, None, "{command}");
+    }
+    let listed = place.run(&["--help"]);
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    for command in COMMANDS {
+        assert!(listed.contains(words(command)[0]), "{command}");
+    }
+}
+
+#[test]
+fn examples_in_help_are_command_lines_that_are_understood() {
+    let place = Workplace::new();
+    for command in COMMANDS {
+        let args = [words(command), vec!["--help"]].concat();
+        let help = String::from_utf8(place.run(&args).stdout).unwrap();
+        let (_, examples) = help.split_once("Examples:\n").expect(command);
+        for line in examples.lines().map(str::trim) {
+            // `--version` ends the command after its flags are read.
+            let args = [words(line)[1..].to_vec(), vec!["--version"]].concat();
+            let output = place.run(&args);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{line}: {errors}");
+        }
+    }
+}
+
+#[test]
+fn commands_say_what_they_wrote() {
+    let place = Workplace::new();
+    place.points("v.npy", &[[0.0; 3], [0.5; 3]]);
+    place.file("atoms.csv", "x,y,z,charge\n0,0,0,1\n");
+    place.file("b.txt", "0 1 0 0 0 0 0 0\n1 1 1 0 0 0 0 0\n");
+    for (line, written) in [
+        (
+            "neighbors v.npy --radius 1 --trace t.jsonl --output l.npz",
+            "l.npz",
+        ),
+        (
+            "bench v.npy --radius 1 --repetitions 1 --save-cloud c.npy",
+            "c.npy",
+        ),
+        ("lj v.npy --cutoff 1 --output f.csv", "f.csv"),
+        ("lj v.npy --cutoff 1 --steps 1 --output run", "run"),
+        (
+            "coulomb atoms.csv --grid 2,2,2 --spacing 1 --output p.npy",
+            "p.npy",
+        ),
+        ("gravity b.txt --steps 2 --dt 0.01 --output moved", "moved"),
+        (
+            "scaling --from 500 --to 500 --repetitions 1 --output s.png",
+            "s.png",
+        ),
+        ("trace report t.jsonl --output r.html", "r.html"),
+        ("trace export t.jsonl --output e.json", "e.json"),
+    ] {
+        let output = place.run(&words(line));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}: {errors}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let last = text.lines().last().unwrap().to_lowercase();
+        assert!(
+            last.starts_with("wrote ") && last.contains(written),
+            "{line}: {text}"
+        );
+        assert!(place.0.path().join(written).exists(), "{line}");
+    }
+}
+
+#[test]
+fn seeds_and_words_choose_the_cloud() {
+    let place = Workplace::new();
+    let of = |line: &str| {
+        let found = place.json(&words(line));
+        (found["cloud"].clone(), found["checksum"].clone())
+    };
+    let flags = "--points 1000 --repetitions 1 --json";
+    let one = of(&format!("bench uniform {flags}"));
+    assert_eq!(one, of(&format!("bench --cloud uniform --seed 1 {flags}")));
+    assert_ne!(one, of(&format!("bench uniform --seed 2 {flags}")));
+    let flags = "--from 500 --to 500 --repetitions 1 --json";
+    for flag in ["--work", "--works"] {
+        let found = place.json(&words(&format!("scaling uniform {flags} {flag} count")));
+        assert_eq!(
+            (&found["cloud"], &found["points"][0]["work"]),
+            (&"uniform".into(), &"count".into())
+        );
     }
 }

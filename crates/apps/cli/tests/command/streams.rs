@@ -44,7 +44,7 @@ fn a_full_or_closed_standard_error_changes_no_exit_code() {
         ("neighbors far.csv --radius 1 --precision f32", 0),
         ("neighbors v.npy --radius 1 --trace /dev/full", 0),
         ("neighbors missing.npy --radius 1", 1),
-        ("neighbors v.npy --radius -1", 1),
+        ("neighbors v.npy --radius -1", 2),
         ("neighbors v.npy --radius 1 --output /dev/full", 1),
         ("gravity b.txt --steps 10 --dt 1e300", 1),
         ("lj v.npy --cutoff 1 --steps 10 --dt 1e300", 1),
@@ -119,8 +119,8 @@ fn outputs_are_named_for_what_they_are() {
         for name in ["x.txt", "x"] {
             let said = format!("{name}: ");
             let line = format!("{line} {name}");
-            place.refuses(&said, &words(&line));
-            place.refuses(&format!("are written as {known}"), &words(&line));
+            place.misused(&said, &words(&line));
+            place.misused(&format!("are written as {known}"), &words(&line));
             assert!(!place.0.path().join(name).exists(), "{line}");
         }
     }

@@ -259,8 +259,8 @@ fn wrong_usage_ends_with_2_and_failures_with_1() {
             &["--sweep-machines", "2", "--device", "emulated"],
         ),
         (2, "--sweep-machines", &["--seed", "2"]),
-        (1, "unknown cloud \"nowhere\"", &["nowhere"]),
-        (1, "radius -1", &["--points", "100", "--radius=-1"]),
+        (2, "unknown cloud \"nowhere\"", &["nowhere"]),
+        (2, "radius -1", &["--points", "100", "--radius=-1"]),
         (1, "taken", &["--points", "1000", "--output", "taken"]),
         (
             1,

@@ -42,6 +42,13 @@ public:
         return of(static_cast<const T *>(typed<T>(raw().distances)), 1);
     }
 
+    /* Rows of `max_neighbors` numbers, one per point, padded with `fill`; see nf_pairs_padded(). */
+    nf_status padded(std::size_t max_neighbors, std::uint32_t fill, span<std::uint32_t> indices,
+                     span<std::uint32_t> counts, std::size_t &largest) const noexcept {
+        return nf_pairs_padded(handle_, max_neighbors, fill, indices.data(), indices.size(),
+                               counts.data(), counts.size(), &largest);
+    }
+
 private:
     nf_pair_arrays raw() const noexcept {
         nf_pair_arrays found = {};

@@ -58,6 +58,13 @@ public:
         }
         return Policy::done(status);
     }
+
+    /* How often the lists of a search with a skin were built. */
+    result<std::uint64_t> builds() const {
+        std::uint64_t builds = 0;
+        const nf_status status = nf_systems_builds(handle_, &builds);
+        return Policy::done(status, std::move(builds));
+    }
 };
 
 using systems = basic_systems<throwing>;

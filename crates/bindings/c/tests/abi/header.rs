@@ -42,6 +42,7 @@ fn every_header_compiles_alone_without_a_warning() {
         ("c++", "-std=c++17", "nearfield/pairs.hpp"),
         ("c++", "-std=c++17", "nearfield/systems.hpp"),
         ("c++", "-std=c++17", "nearfield/verlet.hpp"),
+        ("c++", "-std=c++17", "nearfield/device.hpp"),
         ("c++", "-std=c++17", "nearfield/compact_nsearch.hpp"),
     ] {
         let suffix = if compiler == "cc" { "c" } else { "cpp" };

@@ -49,17 +49,26 @@ fn input(batch: &Batch<f64>, periodic: &[[u8; 3]]) -> NfSystemsInput {
 }
 
 fn new_search() -> *mut NfSystems {
+    let mut search = ptr::null_mut();
+    let options = systems_options();
+    // SAFETY: the options are initialised, and a place for a handle.
+    assert_eq!(
+        unsafe { nf_systems_new(&options, &mut search) },
+        NfStatus::Ok
+    );
+    search
+}
+
+fn systems_options() -> NfSystemsOptions {
     // SAFETY: numbers and a pointer, for which zero is a value; the library fills them.
     let mut options: NfSystemsOptions = unsafe { std::mem::zeroed() };
-    let mut search = ptr::null_mut();
-    // SAFETY: places for the structure and for a handle.
+    // SAFETY: a place for the structure.
     unsafe {
         let size = size_of::<NfSystemsOptions>();
         assert_eq!(nf_systems_options_init(&mut options, size), NfStatus::Ok);
         options.order = NfListOrder::Ascending as u32;
-        assert_eq!(nf_systems_new(&options, &mut search), NfStatus::Ok);
     }
-    search
+    options
 }
 
 #[test]
@@ -232,4 +241,119 @@ fn lists_with_a_skin_have_the_pairs_of_an_engine_at_the_points_of_now() {
     for pairs in pairs {
         assert_eq!(nf_pairs_free(pairs), NfStatus::Ok);
     }
+}
+
+#[test]
+fn a_search_of_systems_with_a_skin_keeps_lists_and_finds_the_pairs_of_a_fresh_one() {
+    let points = Cloud::Lattice.points(1_000, 5);
+    let mut points: Vec<[f64; 3]> = points.iter().map(|p| p.map(f64::from)).collect();
+    let (offsets, radius) = ([0i64, 400, 1_000], 2.0);
+    let input = NfSystemsInput {
+        systems: 2,
+        offsets: offsets.as_ptr(),
+        radii: &radius,
+        radius_count: 1,
+        cells: ptr::null(),
+        cell_count: 0,
+        periodic: ptr::null(),
+        periodic_count: 0,
+    };
+    let mut options = systems_options();
+    let (fresh, mut kept, mut builds) = (new_search(), ptr::null_mut(), 9);
+    // SAFETY: the options are initialised, and all places are there.
+    unsafe {
+        options.skin = -1.0;
+        let refused = nf_systems_new(&options, &mut kept);
+        assert_eq!((refused, kept), (NfStatus::BadArgument, ptr::null_mut()));
+        assert!(last_error().contains("skin"), "{}", last_error());
+        options.skin = 0.5;
+        options.device = c"gpu".as_ptr();
+        assert_eq!(nf_systems_new(&options, &mut kept), NfStatus::BadArgument);
+        options.device = ptr::null();
+        assert_eq!(nf_systems_new(&options, &mut kept), NfStatus::Ok);
+        assert_eq!(nf_systems_builds(fresh, &mut builds), NfStatus::BadArgument);
+        assert_eq!(builds, 9, "left alone");
+    }
+    let pairs = [place(), place()];
+    for step in 0..6 {
+        for (k, point) in points.iter_mut().enumerate() {
+            point[k % 3] += 0.04;
+        }
+        for double in [true, false] {
+            let single: Vec<[f32; 3]> = points.iter().map(|p| p.map(|x| x as f32)).collect();
+            let found = [(kept, pairs[0]), (fresh, pairs[1])].map(|(search, pairs)| {
+                let n = points.len();
+                // SAFETY: all arrays are there.
+                let status = unsafe {
+                    if double {
+                        let first = points.as_ptr().cast();
+                        nf_systems_neighbors_f64(search, first, n, &input, ALL, pairs)
+                    } else {
+                        let first = single.as_ptr().cast();
+                        nf_systems_neighbors_f32(search, first, n, &input, ALL, pairs)
+                    }
+                };
+                assert_eq!(status, NfStatus::Ok, "{}", last_error());
+                let found = arrays(pairs);
+                let words = if double { 2 } else { 1 };
+                (
+                    read(found.sources, found.pairs),
+                    read(found.distances.cast::<u32>(), words * found.pairs),
+                )
+            });
+            assert!(
+                found[0] == found[1] && found[0].0.len() > 1_000,
+                "step {step}"
+            );
+        }
+    }
+    // SAFETY: a place for the number.
+    assert_eq!(
+        unsafe { nf_systems_builds(kept, &mut builds) },
+        NfStatus::Ok
+    );
+    assert!((2..12).contains(&builds), "{builds} in two precisions");
+    for search in [fresh, kept] {
+        assert_eq!(nf_systems_free(search), NfStatus::Ok);
+    }
+    for pairs in pairs {
+        assert_eq!(nf_pairs_free(pairs), NfStatus::Ok);
+    }
+}
+
+#[test]
+fn rows_of_a_fixed_length_have_the_first_neighbours_and_say_how_many_there_are() {
+    let at = [
+        [0.0f32, 0.0, 0.0],
+        [1.0, 0.0, 0.0],
+        [2.0, 0.0, 0.0],
+        [9.0, 0.0, 0.0],
+    ];
+    let mut options = options(2.0);
+    options.order = NfListOrder::Ascending as u32;
+    let (engine, pairs, mut set) = (engine(&options), place(), 9);
+    let (mut rows, mut counts, mut largest) = ([7u32; 4], [7u32; 4], 7);
+    // SAFETY: the points are there.
+    let added = unsafe { nf_add_points_f32(engine, at.as_ptr().cast(), 4, 12, &mut set) };
+    assert_eq!(added, NfStatus::Ok);
+    let mut padded = |width, places: usize, points, rows: &mut [u32; 4]| {
+        let (to, counts) = (rows.as_mut_ptr(), counts.as_mut_ptr());
+        // SAFETY: there is room for so many numbers.
+        unsafe { nf_pairs_padded(pairs, width, 4, to, places, counts, points, &mut largest) }
+    };
+    let ends = NfQuantity::Targets as u32;
+    assert_eq!(nf_pair_geometry(engine, 0, 0, ends, pairs), NfStatus::Ok);
+    assert_eq!(padded(1, 4, 4, &mut rows), NfStatus::BadArgument);
+    assert!(last_error().contains("NF_QUANTITY_SOURCES"));
+    let ends = NfQuantity::Sources as u32;
+    assert_eq!(nf_pair_geometry(engine, 0, 0, ends, pairs), NfStatus::Ok);
+    for (width, places, points) in [(1, 3, 4), (1, 4, 3), (usize::MAX, 4, 4)] {
+        let status = padded(width, places, points, &mut rows);
+        assert_eq!(status, NfStatus::BadArgument, "{width} {places} {points}");
+    }
+    assert_eq!(rows, [7; 4], "left alone");
+    assert_eq!(padded(1, 4, 4, &mut rows), NfStatus::Ok);
+    assert_eq!((rows, counts, largest), ([1, 0, 0, 4], [1, 1, 1, 0], 2));
+    assert_eq!(nf_pairs_free(pairs), NfStatus::Ok);
+    assert_eq!(nf_engine_free(engine), NfStatus::Ok);
 }

@@ -182,6 +182,16 @@ int main() {
         expect(found.size() == 4 && found.sources()[0] == 1 && found.sources()[3] == 2, "systems");
         expect(found.distances<double>()[0] == 1.1 && found.images()[6] == -1, "with geometry");
         expect(found.offsets().size() == 4 && found.offsets()[2] == 2, "by points");
+        std::vector<std::uint32_t> rows(9), counts(3);
+        std::size_t largest = 0;
+        expect(found.padded(3, 7, rows, counts, largest) == NF_STATUS_OK, "rows");
+        expect(largest == 2 && rows[0] == 1 && rows[1] == 7 && counts[2] == 2, "of a fixed length");
+        options.skin = 0.1;
+        auto kept = nearfield::systems::make(options);
+        for (int step = 0; step < 3; ++step) {
+            kept.neighbors(nearfield::as_positions(at), input, 31, found);
+            expect(found.size() == 4 && kept.builds() == 1, "systems with a skin");
+        }
         input.radius_count = 5;
         try {
             search.neighbors(nearfield::as_positions(at), input, 31, found);

@@ -1,53 +1,11 @@
 /* Engines on a GPU: device pointers and a stream of the caller's in and out, compared with the CPU.
  * Ends with 77, skipped, where there is no GPU, and fails there when NEARFIELD_REQUIRE_GPU is set. */
 
-#include <nearfield.h>
+#include "device.h"
 
-#include <dlfcn.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { POINTS = 20000 };
-
-static void fail(int line, const char *what) {
-    fprintf(stderr, "line %d: %s\n", line, what);
-    exit(1);
-}
-
-#define CHECK(call)                                                                                \
-    do {                                                                                           \
-        if ((call) != NF_STATUS_OK) {                                                              \
-            fail(__LINE__, nf_last_error());                                                       \
-        }                                                                                          \
-    } while (0)
-#define EXPECT(holds)                                                                              \
-    do {                                                                                           \
-        if (!(holds)) {                                                                            \
-            fail(__LINE__, #holds);                                                                \
-        }                                                                                          \
-    } while (0)
-
-/* The few calls of the driver that a caller would make. */
-static int (*cu_alloc)(uint64_t *, size_t);
-static int (*cu_to_device)(uint64_t, const void *, size_t);
-static int (*cu_to_host)(void *, uint64_t, size_t);
-static int (*cu_wait)(void *);
-
-static int skip(const char *why) {
-    printf("no GPU: %s\n", why);
-    return getenv("NEARFIELD_REQUIRE_GPU") ? 1 : 77;
-}
-
-static uint64_t on_device(const void *data, size_t bytes) {
-    uint64_t at = 0;
-    EXPECT(cu_alloc(&at, bytes) == 0);
-    if (data) {
-        EXPECT(cu_to_device(at, data, bytes) == 0);
-    }
-    return at;
-}
 
 static void repeat_until_valid(nf_device_engine *engine, int (*work)(nf_device_engine *, void *), void *with) {
     for (int tries = 0; tries < 5; ++tries) {
@@ -86,9 +44,9 @@ static int step(nf_device_engine *engine, void *with) {
     CHECK(nf_device_engine_find_neighbors(engine, of->set, of->set));
     CHECK(nf_device_engine_count_neighbors(engine, of->set, of->set, of->counts, POINTS));
     CHECK(nf_device_engine_sph_density(engine, of->set, of->set, 1.0f, 3, mass, of->density,
-                                       POINTS, NF_DELIVER_WRITE));
+                                       POINTS, 0, NF_DELIVER_WRITE));
     CHECK(nf_device_engine_traverse(engine, &kernel, of->set, of->set, none, mass, of->mine, 2 * POINTS,
-                               NF_DELIVER_WRITE));
+                                    1, NF_DELIVER_WRITE));
     return 0;
 }
 
@@ -98,25 +56,11 @@ static int compare(const void *a, const void *b) {
 }
 
 int main(void) {
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-    if (!driver) {
-        return skip("no driver");
+    void *stream = NULL;
+    const char *missing = start_driver(&stream);
+    if (missing) {
+        return skip(missing);
     }
-    int (*init)(unsigned) = NULL, (*retain)(void **, int) = NULL, (*current)(void *) = NULL;
-    int (*stream_create)(void **, unsigned) = NULL;
-    *(void **)&init = dlsym(driver, "cuInit");
-    *(void **)&retain = dlsym(driver, "cuDevicePrimaryCtxRetain");
-    *(void **)&current = dlsym(driver, "cuCtxSetCurrent");
-    *(void **)&stream_create = dlsym(driver, "cuStreamCreate");
-    *(void **)&cu_alloc = dlsym(driver, "cuMemAlloc_v2");
-    *(void **)&cu_to_device = dlsym(driver, "cuMemcpyHtoD_v2");
-    *(void **)&cu_to_host = dlsym(driver, "cuMemcpyDtoH_v2");
-    *(void **)&cu_wait = dlsym(driver, "cuStreamSynchronize");
-    void *context = NULL, *stream = NULL;
-    if (!init || init(0) != 0 || retain(&context, 0) != 0) {
-        return skip("the driver does not start");
-    }
-    EXPECT(current(context) == 0 && stream_create(&stream, 1) == 0);
 
     float *points = malloc(3 * POINTS * sizeof *points), *mass = malloc(POINTS * sizeof *mass);
     EXPECT(points && mass);
@@ -195,7 +139,7 @@ int main(void) {
     const nf_device_kernel broken = {.name = "broken.cu", .text = "int;\n", .outputs = 1};
     const nf_device_field none = {0, 0, 0};
     EXPECT(nf_device_engine_traverse(engine, &broken, of.set, of.set, none, none, of.mine, POINTS,
-                                NF_DELIVER_WRITE) == NF_STATUS_GPU);
+                                     0, NF_DELIVER_WRITE) == NF_STATUS_GPU);
     EXPECT(strstr(nf_last_error(), "broken.cu") != NULL);
     repeat_until_valid(engine, step, &of);
 

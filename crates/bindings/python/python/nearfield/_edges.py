@@ -63,7 +63,12 @@ def edges(points, radius, quantities=None, *, out=None, self_pairs=False, index=
         )
     else:
         kinds, like = library, points
-        found = _on_gpu(library, gpu, points, radius, list(needed), index, **given)
+        into = None
+        if out is not None and list(needed) == wanted and not self_pairs:
+            into = _writable(library, gpu, points, wanted, index, out)
+        found = _on_gpu(library, gpu, points, radius, list(needed), index, into, **given)
+        if into is not None:
+            return tuple(found)
     arrays = dict(zip(needed, found))
     if self_pairs:
         arrays = _with_self(kinds, arrays, len(points), given["targets"], given["sorted"], like)
@@ -193,6 +198,77 @@ def _written(library, letters, arrays, out):
     return tuple(library.put(to, array) for array, to in zip(arrays, out))
 
 
+def _shape(letter, rows):
+    """The shape of the array for a letter."""
+    return (rows, 3) if letter in "SD" else (rows,)
+
+
+def _writable(library, gpu, points, letters, index, out):
+    """Arrays of the caller that a GPU writes to; None where results have to be copied there."""
+    types = dict(i=index, j=index, S="int32")
+    real = str(points.dtype)
+    if not library.writable or index == "uint32" or len(out) != len(letters):
+        return None
+    arrays = []
+    for letter, array in zip(letters, out):
+        is_one = library_of(array) is library and library.gpu(array) == gpu
+        kind = types.get(letter, real).rpartition(".")[2]
+        if not is_one or str(array.dtype).rpartition(".")[2] != kind:
+            return None
+        fits = tuple(array.shape[1:]) == _shape(letter, 0)[1:]
+        if not fits or not library.is_packed(array) or any(array is one for one in arrays):
+            return None
+        arrays.append(array)
+    return arrays
+
+
+class _Outlet:
+    """Arrays for the pairs of a search: those of the caller, or new ones that are a little longer
+    than the last search of the kind needed."""
+
+    # An array that is longer by this share than its pairs is kept as it is; a longer one is copied.
+    SPARE = 8
+
+    def __init__(self, library, points, letters, index, into, rows):
+        self.library, self.points, self.letters, self.into = library, points, letters, into
+        # The same bits: libraries compute next to nothing with unsigned numbers on a GPU.
+        signed = "int64" if index == "int64" else "int32"
+        self.types = dict(i=signed, j=signed, S="int32")
+        self.rows = min(map(len, into), default=0) if into is not None else rows
+        self.arrays = into if into is not None else self._new(rows)
+
+    def _new(self, rows):
+        real = str(self.points.dtype).rpartition(".")[2]
+        return [
+            self.library.empty(_shape(letter, rows), self.types.get(letter, real), self.points)
+            for letter in self.letters
+        ]
+
+    def holds(self, pairs):
+        """Whether all pairs had room; makes longer arrays where they had not."""
+        if pairs <= self.rows:
+            return True
+        if self.into is not None:
+            letter = self.letters[[len(array) for array in self.into].index(self.rows)]
+            raise ValueError(
+                f"out: the array for {letter} has room for {self.rows} pairs, but there are {pairs}"
+            )
+        self.rows, self.arrays = pairs, self._new(pairs)
+        return False
+
+    def results(self, pairs):
+        """The arrays of so many pairs."""
+        arrays = [array[:pairs] for array in self.arrays]
+        if self.into is None and self.rows > pairs + pairs // self.SPARE + 1024:
+            arrays = [self.library.copy(array) for array in arrays]
+        return arrays
+
+
+def _room(pairs):
+    """Pairs to make room for where the last search found so many."""
+    return pairs + pairs // 64
+
+
 class _Kept:
     """Engines that calls take turns with; a call at the same time makes one of its own. Each keeps
     the memory of its largest lists on its GPU."""
@@ -203,12 +279,13 @@ class _Kept:
         self.idle = {}
 
     def take(self, key, make):
+        """An engine, and the number of pairs that it found last."""
         kept = self.idle.pop(key, None)
-        return make() if kept is None else kept[0]
+        return (make(), 0) if kept is None else kept[:2]
 
-    def give(self, key, engine, stream):
+    def give(self, key, engine, pairs, stream):
         # The stream stays as long as an engine that works on it, and nobody gets its address.
-        self.idle[key] = engine, stream
+        self.idle[key] = engine, pairs, stream
         while len(self.idle) > self.MAX:
             self.idle.pop(next(iter(self.idle)), None)
 
@@ -223,7 +300,7 @@ def free_memory():
 
 
 def _on_gpu(
-    library, gpu, points, radius, needed, index, *,
+    library, gpu, points, radius, needed, index, into, *,
     cell, pbc, box, batch_ptr, other, half, sorted, strict, device, threads, **filters,
 ):  # fmt: skip
     """Arrays for the letters, on the GPU where the points are."""
@@ -243,15 +320,14 @@ def _on_gpu(
     place = dict(gpu=gpu, stream=library.stream(gpu), precision=precision)
     if batch_ptr is not None:
         of_pointers = library_of(batch_ptr)
-        if of_pointers is not library:
-            batch_ptr = library.of_host(np.asarray(on_host(batch_ptr)), points)
-        elif of_pointers.gpu(batch_ptr) != gpu:
-            there = of_pointers.gpu(batch_ptr)
-            where = "the host" if there is None else f"GPU {there}"
+        there = of_pointers.gpu(batch_ptr) if hasattr(batch_ptr, "dtype") else None
+        if there is None or of_pointers is not library:
+            batch_ptr = on_host(batch_ptr)
+        elif there != gpu:
             raise ValueError(
-                f"batch_ptr is on {where}, but the points are on GPU {gpu}: move it there"
+                f"batch_ptr is on GPU {there}, but the points are on GPU {gpu}: move it there"
             )
-        asked = dict(box=box is not None, other=other is not None, strict=strict)
+        asked = dict(box=box is not None, other=other is not None)
         refused = [*filters, *(name for name, given in asked.items() if given)]
         if refused:
             raise ValueError(
@@ -259,59 +335,63 @@ def _on_gpu(
                 "pbc= and radius, one for all or one each"
             )
         systems = (radius, batch_ptr, cell, on_host(pbc))
-        return _of_systems(library, place, points, systems, needed, index, half)
+        return _of_systems(library, place, points, systems, (half, strict), needed, index, into)
     radius = float(radius)
     cell, pbc = _nearfield._box(on_host(box), on_host(cell), on_host(pbc))
-    plain = other is None and not filters and not strict
-    if plain and len(points) <= MAX_SYSTEM and "int64" in library.index_types:
-        ptr = library.of_host(np.array([0, len(points)]), points)
-        systems = (radius, ptr, cell, pbc)
-        return _of_systems(library, place, points, systems, needed, index, half)
+    if other is None and not filters and len(points) <= MAX_SYSTEM:
+        systems = (radius, [0, len(points)], cell, pbc)
+        return _of_systems(library, place, points, systems, (half, strict), needed, index, into)
     settings = dict(half=half, sorted=sorted, strict=strict, cell=cell, pbc=pbc, **place)
     for name in ("cutoffs", "k", "rule"):
         if name in filters:
             settings[name] = filters.pop(name)
     if "radii" in filters and "rule" not in settings:
         settings["rule"] = "symmetric" if other is None else "gather"
-    return _of_engine(library, radius, settings, points, other, filters, needed)
+    filters = other, filters
+    return _of_engine(library, radius, settings, points, filters, needed, index, into)
 
 
-def _of_systems(library, place, points, systems, needed, index, half):
+def _of_systems(library, place, points, systems, kind, needed, index, into):
     radius, batch_ptr, cell, pbc = systems
-    key = ("systems", *place.values(), index, half)
-    search = _kept.take(
+    half, strict = kind
+    key = ("systems", *place.values(), index, half, strict)
+    width = "int64" if index == "int64" else "int32"
+    search, pairs = _kept.take(
         key,
-        lambda: _nearfield.DeviceSystemSearch(
-            index="int64" if index == "int64" else "int32", half=half, **place
-        ),
+        lambda: _nearfield.DeviceSystemSearch(index=width, half=half, strict=strict, **place),
     )
 
-    def numbers(given):
+    def numbers(given, kind="float64"):
         if not hasattr(given, "dtype") or isinstance(given, np.ndarray):
             return given
-        return library.plain(library.cast(given, "float64"))
+        if "int64" not in library.index_types:
+            # Such a library has no 64-bit types at all.
+            return library.to_host(given)
+        return library.plain(library.cast(given, kind))
 
-    found = search.neighbors(
-        library.plain(points),
-        numbers(radius),
-        library.plain(library.cast(batch_ptr, "int64")),
-        cell=None if cell is None else numbers(cell),
-        pbc=pbc,
-        quantities=needed,
-    )
-    arrays = [library.of_device(array) for array in found]
-    del found
-    _kept.give(key, search, library.stream_of(place["gpu"]))
+    given = (library.plain(points), numbers(radius), numbers(batch_ptr, "int64"))
+    how = dict(cell=None if cell is None else numbers(cell), pbc=pbc, quantities=needed)
+    if library.writable:
+        outlet = _Outlet(library, points, needed, index, into, _room(pairs))
+        while not outlet.holds(pairs := search.neighbors_into(outlet.arrays, *given, **how)):
+            pass
+        arrays = outlet.results(pairs)
+    else:
+        found = search.neighbors(*given, **how)
+        arrays = [library.of_device(array) for array in found]
+        del found
+    _kept.give(key, search, pairs, library.stream_of(place["gpu"]))
     return arrays
 
 
-def _of_engine(library, radius, settings, points, other, filters, needed):
+def _of_engine(library, radius, settings, points, filters, needed, index, into):
     """By an engine, which also knows filters and large systems."""
+    other, filters = filters
     alone = other is None and not filters and "cutoffs" not in settings
     hashable = lambda value: value.tobytes() if isinstance(value, np.ndarray) else value
     key = ("engine", radius, *settings, *map(hashable, settings.values()))
     make = lambda: _nearfield.DeviceEngine(radius, **settings)
-    engine = _kept.take(key, make) if alone else make()
+    engine, pairs = _kept.take(key, make) if alone else (make(), 0)
     there = library.plain(points)
     if len(engine) == 0:
         engine.add_points(there)
@@ -322,6 +402,23 @@ def _of_engine(library, radius, settings, points, other, filters, needed):
     else:
         engine.update(0, there)
     sources = 0 if other is None else 1
+    if library.writable:
+        outlet = _Outlet(library, points, needed, index, into, _room(pairs))
+        while True:
+            engine.write_pairs(needed, outlet.arrays, 0, sources)
+            # False: there was too little room, and there is enough now.
+            if engine.finish() and outlet.holds(pairs := engine.pair_count(0, sources)):
+                break
+        arrays = outlet.results(pairs)
+    else:
+        arrays = _copied(library, engine, needed, len(points), sources)
+    if alone:
+        _kept.give(key, engine, pairs, library.stream_of(settings["gpu"]))
+    return arrays
+
+
+def _copied(library, engine, needed, points, sources):
+    """Pairs as arrays of a library whose arrays cannot be written."""
     geometry = [letter for letter in needed if letter in "SdD"]
     while True:
         if geometry:
@@ -330,12 +427,7 @@ def _of_engine(library, radius, settings, points, other, filters, needed):
             found = engine.neighbors(0, sources)
         # False: there was too little room, and there is enough now.
         if engine.finish():
-            break
-    arrays = _compact(library, found, needed, len(points))
-    del found
-    if alone:
-        _kept.give(key, engine, library.stream_of(settings["gpu"]))
-    return arrays
+            return _compact(library, found, needed, points)
 
 
 def _compact(library, found, needed, points):

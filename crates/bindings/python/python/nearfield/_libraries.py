@@ -14,6 +14,8 @@ class NumPy:
     """Arrays on the host; the others have the same calls."""
 
     module = np
+    # Whether new arrays may be written by others before anybody reads them.
+    writable = True
     index_types = {"int64", "int32", "uint32"}
 
     def index_type(self, wanted):
@@ -59,6 +61,10 @@ class NumPy:
         """The values as an array that can be handed to an engine of a GPU."""
         return array
 
+    def is_packed(self, array):
+        """Whether others may write to an array as it lies in memory."""
+        return array.flags.c_contiguous
+
     def arange(self, count, like):
         return np.arange(count)
 
@@ -92,6 +98,13 @@ class NumPy:
         order[places] = self.arange(len(places), places)
         return order
 
+    def empty(self, shape, dtype, like):
+        """An array of any values, where `like` is."""
+        return self.module.empty(shape, dtype)
+
+    def copy(self, array):
+        return array.copy()
+
     def put(self, to, values):
         """Writes to the first rows of an array of the caller; returns these."""
         part = to[: len(values)]
@@ -124,6 +137,9 @@ class Torch(NumPy):
     def plain(self, array):
         return array.detach().contiguous()
 
+    def is_packed(self, array):
+        return array.is_contiguous() and not array.requires_grad
+
     def of_host(self, array, like):
         return self.module.from_numpy(array).to(like.device)
 
@@ -153,8 +169,16 @@ class Torch(NumPy):
     def zeros(self, count, like):
         return like.new_zeros((count, *like.shape[1:]))
 
+    def empty(self, shape, dtype, like):
+        return self.module.empty(shape, dtype=getattr(self.module, dtype), device=like.device)
+
+    def copy(self, array):
+        return array.clone()
+
 
 class Jax(NumPy):
+    writable = False
+
     def __init__(self):
         import jax
 
@@ -243,6 +267,10 @@ class CuPy(NumPy):
     def arange(self, count, like):
         with like.device:
             return self.module.arange(count)
+
+    def empty(self, shape, dtype, like):
+        with like.device:
+            return self.module.empty(shape, dtype)
 
     def repeat(self, array, counts, total):
         # CuPy repeats by counts of the host only; each place finds its element by its end instead.

@@ -336,6 +336,14 @@ class DeviceEngine:
     def pair_geometry(
         self, quantities: Quantities, targets: int = 0, sources: Optional[int] = None
     ) -> DevicePairs: ...
+    def write_pairs(
+        self,
+        quantities: Quantities,
+        out: Sequence[OnDevice],
+        targets: int = 0,
+        sources: Optional[int] = None,
+    ) -> None: ...
+    def pair_count(self, targets: int = 0, sources: Optional[int] = None) -> int: ...
     def count_neighbors(
         self, targets: int = 0, sources: Optional[int] = None, *, out: Optional[Out] = None
     ) -> Out: ...
@@ -453,6 +461,7 @@ class DeviceSystemSearch:
         precision: Literal["f32", "f64"] = "f32",
         index: Index = "int64",
         half: bool = False,
+        strict: bool = False,
     ) -> "DeviceSystemSearch": ...
     @property
     def gpu(self) -> int: ...
@@ -462,12 +471,23 @@ class DeviceSystemSearch:
         self,
         points: OnDevice,
         radius: Union[float, ArrayLike, OnDevice],
-        batch_ptr: OnDevice,
+        batch_ptr: Union[ArrayLike, OnDevice],
         *,
         cell: Optional[Union[ArrayLike, OnDevice]] = None,
         pbc: Optional[Union[Pbc, ArrayLike]] = None,
         quantities: Optional[Quantities] = None,
     ) -> Tuple[DeviceArray, ...]: ...
+    def neighbors_into(
+        self,
+        out: Sequence[OnDevice],
+        points: OnDevice,
+        radius: Union[float, ArrayLike, OnDevice],
+        batch_ptr: Union[ArrayLike, OnDevice],
+        *,
+        cell: Optional[Union[ArrayLike, OnDevice]] = None,
+        pbc: Optional[Union[Pbc, ArrayLike]] = None,
+        quantities: Optional[Quantities] = None,
+    ) -> int: ...
 
 def edges(
     points: Union[Points, OnDevice],

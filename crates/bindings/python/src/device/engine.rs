@@ -2,6 +2,7 @@
 
 use super::{
     chunks::PyDeviceListChunks,
+    columns::OutColumns,
     function::PairFunction,
     given::GivenArray,
     layout::Dtype,
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::{
     call::guarded, density::density_kernel, domain::DomainArgs, errors::raise, filters,
-    points::field, settings::precision_of,
+    pairs::Wanted, points::{OwnRadii, field}, settings::precision_of,
 };
 use nearfield::{
     Error, PointSetId, Precision,
@@ -57,7 +58,7 @@ use std::{mem, sync::Arc};
 pub(crate) struct PyDeviceEngine {
     pub(super) shared: Arc<SharedEngine>,
     radius: f64,
-    precision: Precision,
+    pub(super) precision: Precision,
     memory_limit: Option<u64>,
 }
 
@@ -259,7 +260,8 @@ impl PyDeviceEngine {
     /// full, whatever the engine's are. Where finish() returns False, ask again. From the
     /// first query on positions are a set of the engine's own, which len() counts.
     ///
-    /// radii: a radius for every position, an array of the host, where the rule of the engine
+    /// radii: a radius for every position, an array of the host of float32 or of the precision,
+    /// where the rule of the engine
     /// counts the radius of the target ("gather" and "symmetric").
     #[pyo3(signature = (positions, set=0, *, radii=None))]
     fn query(
@@ -271,11 +273,12 @@ impl PyDeviceEngine {
     ) -> PyResult<PyDeviceNeighbors> {
         let positions = self.shared.given(positions, "positions")?;
         positions.points(self.coordinates())?;
-        let radii = radii.map(|radii| field(radii, 1, "radii", Precision::Single));
+        let radii = radii.map(|radii| OwnRadii::of(radii, 1, self.precision));
         let radii = radii.transpose()?;
         let double = self.precision == Precision::Double;
         let arrays = self.shared.work(py, vec![positions], |state, given| {
-            state.query(&self.shared, (&given[0], double), radii.as_deref(), set)
+            let radii = radii.as_ref().map(OwnRadii::get);
+            state.query(&self.shared, (&given[0], double), radii, set)
         })?;
         PyDeviceNeighbors::of(py, arrays)
     }
@@ -351,6 +354,47 @@ impl PyDeviceEngine {
             state.pairs(&self.shared, [targets, sources], wanted)
         })?;
         arrays.hand_over(py)
+    }
+
+    /// Writes the pairs of one set with another, by default with itself, to arrays of the GPU, one
+    /// for every quantity, of shape (m,) or (m, 3): letters of "ijSdD" or their names. Pairs come in
+    /// the order of the points that have them. Lists of these sets that are there are taken.
+    ///
+    /// What is written counts if finish() returns True and pair_count() is at most m; otherwise
+    /// write again, after a False to the same arrays, and else to longer ones, which does not search
+    /// again. Arrays for i and j are of one type, int32, uint32 or int64, and no array shares memory
+    /// with another.
+    #[pyo3(signature = (quantities, out, targets=0, sources=None))]
+    fn write_pairs(
+        &self,
+        py: Python<'_>,
+        quantities: &Bound<'_, PyAny>,
+        out: &Bound<'_, PyAny>,
+        targets: usize,
+        sources: Option<usize>,
+    ) -> PyResult<()> {
+        let wanted = Wanted::of(Some(quantities), "int64")?;
+        let given = |array: &Bound<'_, PyAny>, what| self.shared.given(array, what);
+        let nothing = [].iter();
+        let (to, arrays) = OutColumns::of(&wanted, out, (self.coordinates(), nothing), given)?;
+        let of = [targets, sources.unwrap_or(targets)];
+        let double = self.precision == Precision::Double;
+        self.shared.work(py, arrays, |state, arrays| {
+            match (double, to.index.is_some_and(|index| index.size() == 8)) {
+                (false, false) => state.write_pairs::<f32, u32>(of, &to, arrays),
+                (false, true) => state.write_pairs::<f32, i64>(of, &to, arrays),
+                (true, false) => state.write_pairs::<f64, u32>(of, &to, arrays),
+                (true, true) => state.write_pairs::<f64, i64>(of, &to, arrays),
+            }
+        })
+    }
+
+    /// Number of pairs of one set with another, by default with itself, as finish() last found it.
+    #[pyo3(signature = (targets=0, sources=None))]
+    fn pair_count(&self, targets: usize, sources: Option<usize>) -> PyResult<u64> {
+        let (t, s) = (self.set(targets)?, self.set(sources.unwrap_or(targets))?);
+        let state = self.shared.lock()?;
+        state.engine.pair_count(t, s).map_err(raise)
     }
 
     /// Number of neighbours of every point of one set in another, by default in the set itself;

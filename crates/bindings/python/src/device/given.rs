@@ -194,13 +194,11 @@ impl GivenArray {
 
     /// Refuses an array to be written that shares memory with one that is read by the same work.
     pub(crate) fn apart_from(&self, read: &Self) -> PyResult<()> {
-        // Both arrays hold numbers of 4 bytes (`points`, `shaped`, `field`).
         let end = |given: &Self| {
-            let len = given
-                .shape
-                .iter()
-                .fold(1u64, |len, n| len.saturating_mul(*n as u64));
-            given.pointer.saturating_add(len.saturating_mul(4))
+            let bytes = given.shape.iter().fold(given.element_bytes(), |bytes, n| {
+                bytes.saturating_mul(*n as u64)
+            });
+            given.pointer.saturating_add(bytes)
         };
         let empty = |given: &Self| given.shape.contains(&0);
         let overlap = self.pointer < end(read) && read.pointer < end(self);

@@ -188,6 +188,12 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
+    /// Bytes of an element; those of the widest for types that are not known here.
+    pub(crate) fn element_bytes(&self) -> u64 {
+        let known = Dtype::ALL.iter().find(|dtype| dtype.name() == self.dtype);
+        known.map_or(16, |dtype| dtype.size() as u64)
+    }
+
     /// From a tensor.
     pub(crate) fn of_tensor(found: &TensorFields, what: &'static str) -> Result<Self, ArrayError> {
         let shape = lengths(&found.shape, what)?;
@@ -234,6 +240,11 @@ impl Layout {
         wanted: &str,
     ) -> Result<(), ArrayError> {
         self.expect(dtype, fits, wanted)
+    }
+
+    /// Returns true if the array holds values of this type.
+    pub(crate) fn is(&self, dtype: Dtype) -> bool {
+        self.dtype == dtype.name()
     }
 
     /// Checks that the array holds values of this type in this shape.

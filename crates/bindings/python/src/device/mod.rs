@@ -8,6 +8,7 @@
 
 mod array;
 mod chunks;
+mod columns;
 mod dlpack;
 mod engine;
 mod fate;

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::errors::raise;
 use nearfield::{
-    Error, ErrorKind, PointSetId,
+    Error, ErrorKind, PointSetId, Radii,
     device::{DeviceListsView, DeviceView, PointNumber, PositionNumber, Stream},
 };
 use pyo3::prelude::*;
@@ -88,7 +88,7 @@ impl State {
         &mut self,
         shared: &Arc<SharedEngine>,
         (positions, double): (&GivenArray, bool),
-        radii: Option<&[f32]>,
+        radii: Option<Radii<'_>>,
         sources: usize,
     ) -> PyResult<[PyDeviceArray; 3]> {
         let s = self.set(sources)?;
@@ -115,7 +115,7 @@ impl State {
     fn query_by<T: PositionNumber>(
         &mut self,
         positions: &DeviceView<'_, T>,
-        radii: Option<&[f32]>,
+        radii: Option<Radii<'_>>,
         sources: PointSetId,
     ) -> Result<PointSetId, Error> {
         match radii {

@@ -2,7 +2,9 @@
 
 use super::{
     array::{Memory, PyDeviceArray},
+    columns::OutColumns,
     fate::Fate,
+    given::GivenArray,
     layout::Dtype,
     shared::{SharedEngine, State},
     stream::KeptStream,
@@ -10,7 +12,10 @@ use super::{
 use crate::{errors::raise, pairs::words};
 use nearfield::{
     ErrorKind, PointSetId, Precision,
-    device::{DeviceListsView, DeviceView, GeometryQuantities, PairViews, Stream},
+    device::{
+        DeviceListsView, DeviceView, GeometryQuantities, PairViews, PointNumber, PositionNumber,
+        Stream,
+    },
 };
 use pyo3::{exceptions::PyValueError, prelude::*};
 use std::sync::Arc;
@@ -212,6 +217,23 @@ impl State {
             }
         };
         self.views_of(shared, [t, s], fate, wanted)
+    }
+
+    /// Writes the pairs of two sets to arrays of the caller.
+    pub(super) fn write_pairs<T: PositionNumber, I: PointNumber>(
+        &mut self,
+        of: [usize; 2],
+        to: &OutColumns,
+        arrays: &[GivenArray],
+    ) -> PyResult<()> {
+        let (t, s) = (self.set(of[0])?, self.set(of[1])?);
+        let stream = self.engine.stream().clone();
+        let mut lent = to.lend::<T, I>(&stream, arrays);
+        // Lists may be searched for anew, where those that there are lack what is wanted.
+        self.retire(|pair| pair == of);
+        self.engine
+            .write_pairs(t, s, &mut lent.views())
+            .map_err(raise)
     }
 
     /// The arrays that were written.

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     filters::Targets,
-    points::{field, whole_numbers},
+    points::{OwnRadii, whole_numbers},
 };
 use nearfield::{
     Error, PointSetId, Precision,
@@ -54,14 +54,23 @@ impl PyDeviceEngine {
         radii: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         if !is_on_gpu(radii)? {
-            let radii = field(radii, 1, "radii", Precision::Single)?;
-            return self.change(py, set, move |engine, set| engine.set_radii(set, &radii));
+            let radii = OwnRadii::of(radii, 1, self.precision)?;
+            return self.change(py, set, move |engine, set| {
+                engine.set_radii(set, radii.get())
+            });
         }
         let radii = self.shared.given(radii, "radii")?;
-        radii.shaped(Dtype::F32, &[self.points(set)?])?;
-        self.receive(py, set, vec![radii], |engine, set, given| {
-            let radii = given[0].lend::<f32>(engine.stream());
-            engine.set_radii_from_device(set, &radii.as_view())
+        let double = self.precision == Precision::Double && radii.is(Dtype::F64);
+        let dtype = if double { Dtype::F64 } else { Dtype::F32 };
+        radii.shaped(dtype, &[self.points(set)?])?;
+        self.receive(py, set, vec![radii], move |engine, set, given| {
+            if double {
+                let radii = given[0].lend::<f64>(engine.stream());
+                engine.set_radii_from_device(set, &radii.as_view())
+            } else {
+                let radii = given[0].lend::<f32>(engine.stream());
+                engine.set_radii_from_device(set, &radii.as_view())
+            }
         })
     }
 

@@ -4,16 +4,17 @@
 //! has to be kept afterwards, and results are never provisional.
 
 use super::{
+    columns::OutColumns,
     fate::Fate,
     given::GivenArray,
     stream::{Current, StreamNumber, failed},
 };
 use crate::{call::refusal, errors::raise};
 use nearfield::{
-    ListKind,
+    Error, ListKind,
     device::{
-        DeviceBuffer, DeviceSystemSearch, DeviceSystems, DeviceValue, DeviceView, Lent, Progress,
-        Stream,
+        DeviceBuffer, DeviceSystemSearch, DeviceSystems, DeviceValue, DeviceView, Lent,
+        PointNumber, PositionNumber, Progress, Stream,
     },
     systems::{PairIndex, Quantities, SystemReal},
 };
@@ -58,33 +59,38 @@ impl Drop for State {
 }
 
 /// Numbers of systems.
-pub(crate) enum Numbers {
-    Host(Vec<f64>),
+pub(crate) enum Numbers<V> {
+    Host(Vec<V>),
     Device(GivenArray),
+}
+
+impl<V> Numbers<V> {
+    fn given(&self) -> Option<&GivenArray> {
+        match self {
+            Self::Device(array) => Some(array),
+            Self::Host(_) => None,
+        }
+    }
 }
 
 /// What a call was given.
 pub(crate) struct Input {
     pub(super) points: GivenArray,
-    pub(super) offsets: GivenArray,
-    pub(super) radii: Numbers,
-    pub(super) cells: Option<Numbers>,
+    pub(super) offsets: Numbers<i64>,
+    pub(super) radii: Numbers<f64>,
+    pub(super) cells: Option<Numbers<f64>>,
     /// Three flags of every system, or of one for all.
     pub(super) periodic: Vec<u8>,
 }
 
 impl Input {
     /// All arrays on the GPU.
-    pub(super) fn given(&self) -> impl Iterator<Item = &GivenArray> {
-        let numbers = [Some(&self.radii), self.cells.as_ref()];
-        let there = numbers
+    pub(super) fn given(&self) -> impl Iterator<Item = &GivenArray> + Clone {
+        let cells = self.cells.as_ref().and_then(Numbers::given);
+        let numbers = [self.offsets.given(), self.radii.given(), cells];
+        [&self.points]
             .into_iter()
-            .flatten()
-            .filter_map(|numbers| match numbers {
-                Numbers::Device(array) => Some(array),
-                Numbers::Host(_) => None,
-            });
-        [&self.points, &self.offsets].into_iter().chain(there)
+            .chain(numbers.into_iter().flatten())
     }
 }
 
@@ -105,89 +111,136 @@ pub(crate) trait Search: Send {
 
     /// Searches until the pairs have room. The context must be current.
     fn search(&mut self, input: &Input, wanted: Quantities) -> PyResult<Found>;
+
+    /// Searches once and writes to arrays of the caller; returns the number of pairs, which are all
+    /// written if they have room. The context must be current.
+    fn search_into(
+        &mut self,
+        input: &Input,
+        to: &OutColumns,
+        arrays: &[GivenArray],
+    ) -> PyResult<u64>;
+}
+
+/// A search, and what it was last given of the host.
+struct Systems<T, I> {
+    search: DeviceSystemSearch<T, I>,
+    strict: bool,
+    offsets: Uploaded<i64>,
+    radii: Uploaded<f64>,
+    cells: Uploaded<f64>,
+    periodic: Uploaded<u8>,
 }
 
 pub(super) fn started<T, I>(
     gpu: u32,
     stream: StreamNumber,
-    kind: ListKind,
+    (kind, strict): (ListKind, bool),
 ) -> PyResult<Box<dyn Search>>
 where
-    T: SystemReal + DeviceValue,
-    I: PairIndex + DeviceValue,
+    T: SystemReal + PositionNumber,
+    I: PairIndex + PointNumber,
 {
     // SAFETY: the caller has promised, as far as Python can, that the number is a stream which
     // stays for as long as the search; there is no way to ask the driver.
     let search = unsafe { DeviceSystemSearch::<T, I>::on_borrowed(gpu, stream.handle()) };
-    Ok(Box::new(search.map_err(raise)?.lists(kind)))
+    Ok(Box::new(Systems {
+        search: search.map_err(raise)?.lists(kind),
+        strict,
+        offsets: Uploaded::default(),
+        radii: Uploaded::default(),
+        cells: Uploaded::default(),
+        periodic: Uploaded::default(),
+    }))
 }
 
-/// Numbers of the host or the device, for one search.
-enum There {
-    Uploaded(DeviceBuffer<f64>),
-    Lent(Lent<f64>),
+/// Numbers of the host on the device: programs give the same ones again and again.
+struct Uploaded<V> {
+    values: Vec<V>,
+    buffer: Option<DeviceBuffer<V>>,
 }
 
-impl There {
-    fn of(numbers: &Numbers, stream: &Stream) -> PyResult<Self> {
-        Ok(match numbers {
-            Numbers::Host(values) => Self::Uploaded(uploaded(stream, values)?),
-            Numbers::Device(array) => Self::Lent(array.lend(stream)),
-        })
-    }
-
-    fn view(&self) -> DeviceView<'_, f64> {
-        match self {
-            Self::Uploaded(buffer) => buffer.as_view(),
-            Self::Lent(lent) => lent.as_view(),
+impl<V> Default for Uploaded<V> {
+    fn default() -> Self {
+        Self {
+            values: Vec::new(),
+            buffer: None,
         }
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a few numbers of each system")]
-fn uploaded<V: DeviceValue>(stream: &Stream, values: &[V]) -> PyResult<DeviceBuffer<V>> {
-    let made = stream.clone_htod(values);
-    made.map_err(|error| failed("numbers of systems to the GPU", error))
-}
-
-impl<T, I> Search for DeviceSystemSearch<T, I>
-where
-    T: SystemReal + DeviceValue,
-    I: PairIndex + DeviceValue,
-{
-    fn stream(&self) -> &Stream {
-        DeviceSystemSearch::stream(self)
+impl<V: DeviceValue> Uploaded<V> {
+    /// The numbers on the device, copied there unless they have the bits of the last ones.
+    #[expect(clippy::disallowed_methods, reason = "a few numbers of each system")]
+    fn of<B: PartialEq>(
+        &mut self,
+        values: &[V],
+        stream: &Stream,
+        bits: impl Fn(&V) -> B,
+    ) -> PyResult<DeviceView<'_, V>> {
+        let kept = self.buffer.take();
+        let kept = kept.filter(|_| self.values.iter().map(&bits).eq(values.iter().map(&bits)));
+        let buffer = match kept {
+            Some(buffer) => buffer,
+            None => {
+                let made = stream.clone_htod(values);
+                self.values = values.to_vec();
+                made.map_err(|error| failed("numbers of systems to the GPU", error))?
+            }
+        };
+        Ok(self.buffer.insert(buffer).as_view())
     }
 
-    fn search(&mut self, input: &Input, wanted: Quantities) -> PyResult<Found> {
-        let stream = DeviceSystemSearch::stream(self).clone();
-        let (points, offsets) = (
-            input.points.lend::<T>(&stream),
-            input.offsets.lend::<i64>(&stream),
-        );
-        let radii = There::of(&input.radii, &stream)?;
-        let cells = input
-            .cells
-            .as_ref()
-            .map(|cells| There::of(cells, &stream))
-            .transpose()?;
-        let periodic = match input.periodic.is_empty() {
-            true => None,
-            false => Some(uploaded(&stream, &input.periodic)?),
-        };
+    /// The numbers, or the array of the device that holds them, which `lent` keeps.
+    fn or_lent<'a, B: PartialEq>(
+        &'a mut self,
+        numbers: &Numbers<V>,
+        lent: &'a mut Option<Lent<V>>,
+        stream: &Stream,
+        bits: impl Fn(&V) -> B,
+    ) -> PyResult<DeviceView<'a, V>> {
+        match numbers {
+            Numbers::Host(values) => self.of(values, stream, bits),
+            Numbers::Device(array) => Ok(lent.insert(array.lend(stream)).as_view()),
+        }
+    }
+}
+
+impl<T, I> Systems<T, I>
+where
+    T: SystemReal + PositionNumber,
+    I: PairIndex + PointNumber,
+{
+    /// Starts a search and finishes it, and once more after each that had too little room if it
+    /// `repeats`.
+    fn run(
+        &mut self,
+        input: &Input,
+        mut start: impl FnMut(&mut DeviceSystemSearch<T, I>, &DeviceSystems<'_, T>) -> Result<(), Error>,
+        repeats: bool,
+    ) -> PyResult<()> {
+        let stream = self.search.stream().clone();
+        let points = input.points.lend::<T>(&stream);
+        let (mut offsets, mut radii, mut cells) = (None, None, None);
+        let bits = |number: &f64| number.to_bits();
         let systems = DeviceSystems {
             positions: points.as_view(),
-            offsets: offsets.as_view(),
-            radii: radii.view(),
-            cells: cells.as_ref().map(There::view),
-            periodic: periodic.as_ref().map(DeviceBuffer::as_view),
+            offsets: (self.offsets).or_lent(&input.offsets, &mut offsets, &stream, |at| *at)?,
+            radii: (self.radii).or_lent(&input.radii, &mut radii, &stream, bits)?,
+            cells: match &input.cells {
+                Some(given) => Some(self.cells.or_lent(given, &mut cells, &stream, bits)?),
+                None => None,
+            },
+            periodic: match input.periodic.as_slice() {
+                [] => None,
+                flags => Some(self.periodic.of(flags, &stream, |flag| *flag)?),
+            },
+            strict: self.strict,
         };
         let searched = loop {
-            let progress = self
-                .neighbors(&systems, wanted)
-                .and_then(|()| self.finish(&systems));
-            match progress {
-                Ok(Progress::Repeat) => {}
+            let started = start(&mut self.search, &systems);
+            match started.and_then(|()| self.search.finish(&systems)) {
+                Ok(Progress::Repeat) if repeats => {}
                 other => break other,
             }
         };
@@ -196,7 +249,27 @@ where
             let _ = stream.synchronize();
             return Err(raise(error));
         }
-        let pairs = self.pairs();
+        Ok(())
+    }
+}
+
+impl<T, I> Search for Systems<T, I>
+where
+    T: SystemReal + PositionNumber,
+    I: PairIndex + PointNumber,
+{
+    fn stream(&self) -> &Stream {
+        self.search.stream()
+    }
+
+    fn search(&mut self, input: &Input, wanted: Quantities) -> PyResult<Found> {
+        self.run(
+            input,
+            |search, systems| search.neighbors(systems, wanted),
+            true,
+        )?;
+        let stream = self.search.stream().clone();
+        let pairs = self.search.pairs();
         let pairs = pairs.as_ref();
         fn at<V>(array: Option<&DeviceView<'_, V>>, stream: &Stream) -> u64 {
             array.map_or(0, |array| array.device_ptr(stream).0)
@@ -214,5 +287,22 @@ where
             distances: at(pairs.and_then(|pairs| pairs.distances.as_ref()), &stream),
             stream,
         })
+    }
+
+    fn search_into(
+        &mut self,
+        input: &Input,
+        to: &OutColumns,
+        arrays: &[GivenArray],
+    ) -> PyResult<u64> {
+        let stream = self.search.stream().clone();
+        let mut lent = to.lend::<T, I>(&stream, arrays);
+        let mut columns = lent.views();
+        self.run(
+            input,
+            |search, systems| search.neighbors_into(systems, &mut columns),
+            false,
+        )?;
+        Ok(self.search.counted())
     }
 }

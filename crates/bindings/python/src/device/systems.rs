@@ -2,26 +2,32 @@
 
 use super::{
     array::{Memory, PyDeviceArray},
+    columns::{OutColumns, refuse_pairs},
     fate::Fate,
     given::{GivenArray, is_on_gpu},
     layout::Dtype,
-    search::{Found, Input, Numbers, SharedSystems, started},
+    search::{Input, Numbers, Search, SharedSystems, started},
     stream::{Current, KeptStream, Order, StreamNumber},
 };
 use crate::{
     call::guarded,
+    lists::whole_numbers,
     pairs::{Quantity, Wanted},
     systems::{flags, table},
 };
-use nearfield::{ListKind, systems::Quantities};
-use pyo3::{exceptions::PyValueError, prelude::*, types::PyTuple};
+use nearfield::ListKind;
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    prelude::*,
+    types::PyTuple,
+};
 use std::sync::Arc;
 
 /// Searches many systems whose arrays are on a GPU; results stay there.
 ///
 /// precision: "f32" or "f64", the type of the points and of displacements and distances. index:
-/// "int64" or "int32". half: every pair once, as for SystemSearch. gpu, stream: as for
-/// DeviceEngine.
+/// "int64" or "int32". half: every pair once, as for SystemSearch. strict: pairs exactly as far
+/// apart as the radius are not neighbours. gpu, stream: as for DeviceEngine.
 ///
 /// One thread may use a search at a time; another meets a RuntimeError. Errors are those of
 /// SystemSearch, and name the system.
@@ -37,7 +43,8 @@ pub(crate) struct PyDeviceSystemSearch {
 #[pymethods]
 impl PyDeviceSystemSearch {
     #[new]
-    #[pyo3(signature = (*, gpu=0, stream=None, precision="f32", index="int64", half=false))]
+    #[pyo3(signature = (*, gpu=0, stream=None, precision="f32", index="int64", half=false,
+                        strict=false))]
     fn new(
         py: Python<'_>,
         gpu: u32,
@@ -45,6 +52,7 @@ impl PyDeviceSystemSearch {
         precision: &str,
         index: &str,
         half: bool,
+        strict: bool,
     ) -> PyResult<Self> {
         let stream = StreamNumber::of_engine(stream)?;
         let wrong = |text: String| Err(PyValueError::new_err(text));
@@ -59,13 +67,14 @@ impl PyDeviceSystemSearch {
             (other, _) => return wrong(format!("precision is \"f32\" or \"f64\", not {other:?}")),
         };
         let kind = if half { ListKind::Half } else { ListKind::Full };
+        let how = (kind, strict);
         let start = || -> PyResult<_> {
             let _current = Current::keep();
             Ok(Box::new(match (real, index) {
-                (Dtype::F32, Dtype::I32) => started::<f32, i32>(gpu, stream, kind)?,
-                (Dtype::F32, _) => started::<f32, i64>(gpu, stream, kind)?,
-                (_, Dtype::I32) => started::<f64, i32>(gpu, stream, kind)?,
-                _ => started::<f64, i64>(gpu, stream, kind)?,
+                (Dtype::F32, Dtype::I32) => started::<f32, i32>(gpu, stream, how)?,
+                (Dtype::F32, _) => started::<f32, i64>(gpu, stream, how)?,
+                (_, Dtype::I32) => started::<f64, i32>(gpu, stream, how)?,
+                _ => started::<f64, i64>(gpu, stream, how)?,
             }))
         };
         let search = guarded(|| py.detach(start))?;
@@ -94,9 +103,10 @@ impl PyDeviceSystemSearch {
     /// tuple with a DeviceArray for every letter of quantities, in the order of the letters. The
     /// arrays are valid until the next search. Waits for the device.
     ///
-    /// points: of shape (n, 3), batch_ptr: of shape (systems + 1,), int64, both on the GPU. radius,
-    /// cell: as for SystemSearch.neighbors() on the host, or arrays of float64 on the GPU. pbc: as
-    /// there, on the host. quantities: "ijSdD" unless given; there is no "P".
+    /// points: of shape (n, 3), on the GPU. batch_ptr, radius, cell: as for SystemSearch.neighbors()
+    /// on the host, or arrays of int64 and float64 on the GPU; numbers of the host that are those of
+    /// the last call are not copied again. pbc: as there, on the host. quantities: "ijSdD" unless
+    /// given; there is no "P".
     #[pyo3(signature = (points, radius, batch_ptr, *, cell=None, pbc=None, quantities=None))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn neighbors<'py>(
@@ -110,32 +120,13 @@ impl PyDeviceSystemSearch {
         quantities: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let wanted = Wanted::of(quantities, "int64")?;
-        if wanted.in_order().contains(&Quantity::Pairs) {
-            return Err(PyValueError::new_err(
-                "a GPU has i and j in arrays of their own: ask for \"ij\" instead of \"P\"",
-            ));
-        }
-        let points = GivenArray::of(points, "points", self.gpu, self.stream)?;
-        points.suits(self.real, |shape| matches!(shape, [_, 3]), "(n, 3)")?;
-        let offsets = GivenArray::of(batch_ptr, "batch_ptr", self.gpu, self.stream)?;
-        offsets.suits(
-            Dtype::I64,
-            |shape| matches!(shape, [n] if *n > 0),
-            "(systems + 1,)",
-        )?;
-        let flags = flags(cell.is_some(), pbc)?;
-        let input = Input {
-            points,
-            offsets,
-            radii: self.numbers(radius, "radius", 1)?,
-            cells: cell.map(|cell| self.numbers(cell, "cell", 9)).transpose()?,
-            periodic: flags
-                .as_flattened()
-                .iter()
-                .map(|&flag| flag.into())
-                .collect(),
-        };
-        let (found, fate) = self.search(py, input, wanted.quantities())?;
+        refuse_pairs(&wanted)?;
+        let input = self.input((points, radius, batch_ptr), cell, pbc)?;
+        let quantities = wanted.quantities();
+        let searched = self.search(py, input, Vec::new(), |search, input, _| {
+            search.search(input, quantities)
+        });
+        let (found, fate) = searched?;
         let arrays = wanted.in_order().iter().map(|quantity| {
             let (at, width, dtype) = match quantity {
                 Quantity::Targets => (found.targets, 1, self.index),
@@ -161,19 +152,90 @@ impl PyDeviceSystemSearch {
         PyTuple::new(py, arrays.collect::<PyResult<Vec<_>>>()?)
     }
 
+    /// The same into arrays of the GPU, one for every quantity, of shape (m,) or (m, 3); returns the
+    /// number of pairs. All of them are written if there are at most m; otherwise nothing counts,
+    /// and the arrays have to be longer. Arrays for i and j are of the type of the search, and none
+    /// shares memory with another or with what is read. Waits for the device.
+    #[pyo3(signature = (out, points, radius, batch_ptr, *, cell=None, pbc=None, quantities=None))]
+    #[allow(clippy::too_many_arguments)] // they are Python's keywords
+    fn neighbors_into(
+        &self,
+        py: Python<'_>,
+        out: &Bound<'_, PyAny>,
+        points: &Bound<'_, PyAny>,
+        radius: &Bound<'_, PyAny>,
+        batch_ptr: &Bound<'_, PyAny>,
+        cell: Option<&Bound<'_, PyAny>>,
+        pbc: Option<&Bound<'_, PyAny>>,
+        quantities: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<u64> {
+        let wanted = Wanted::of(quantities, "int64")?;
+        let input = self.input((points, radius, batch_ptr), cell, pbc)?;
+        let given =
+            |array: &Bound<'_, PyAny>, what| GivenArray::of(array, what, self.gpu, self.stream);
+        let (to, arrays) = OutColumns::of(&wanted, out, (self.real, input.given()), given)?;
+        if to.index.is_some_and(|index| index != self.index) {
+            return Err(PyTypeError::new_err(format!(
+                "out: the arrays for i and j must be {}, as the search was made",
+                self.index.name()
+            )));
+        }
+        let (pairs, _) = self.search(py, input, arrays, |search, input, arrays| {
+            search.search_into(input, &to, arrays)
+        })?;
+        Ok(pairs)
+    }
+
     fn __repr__(&self) -> String {
         format!("<nearfield.DeviceSystemSearch on GPU {}>", self.gpu)
     }
 }
 
 impl PyDeviceSystemSearch {
+    /// What a search reads.
+    fn input(
+        &self,
+        (points, radius, batch_ptr): (&Bound<'_, PyAny>, &Bound<'_, PyAny>, &Bound<'_, PyAny>),
+        cell: Option<&Bound<'_, PyAny>>,
+        pbc: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Input> {
+        let points = GivenArray::of(points, "points", self.gpu, self.stream)?;
+        points.suits(self.real, |shape| matches!(shape, [_, 3]), "(n, 3)")?;
+        let offsets = if is_on_gpu(batch_ptr)? {
+            let array = GivenArray::of(batch_ptr, "batch_ptr", self.gpu, self.stream)?;
+            let fits = |shape: &[usize]| matches!(shape, [n] if *n > 0);
+            array.suits(Dtype::I64, fits, "(systems + 1,)")?;
+            Numbers::Device(array)
+        } else {
+            let offsets = whole_numbers(batch_ptr, "batch_ptr", i64::MAX as u64)?;
+            if offsets.is_empty() {
+                return Err(PyValueError::new_err(
+                    "batch_ptr must have the shape (systems + 1,), not (0,)",
+                ));
+            }
+            Numbers::Host(offsets)
+        };
+        let flags = flags(cell.is_some(), pbc)?;
+        Ok(Input {
+            points,
+            offsets,
+            radii: self.numbers(radius, "radius", 1)?,
+            cells: cell.map(|cell| self.numbers(cell, "cell", 9)).transpose()?,
+            periodic: flags
+                .as_flattened()
+                .iter()
+                .map(|&flag| flag.into())
+                .collect(),
+        })
+    }
+
     /// Numbers of systems, on the GPU or on the host.
     fn numbers(
         &self,
         given: &Bound<'_, PyAny>,
         what: &'static str,
         each: usize,
-    ) -> PyResult<Numbers> {
+    ) -> PyResult<Numbers<f64>> {
         if !is_on_gpu(given)? {
             return Ok(Numbers::Host(table(given, what, "float64", each)?));
         }
@@ -189,16 +251,18 @@ impl PyDeviceSystemSearch {
         Ok(Numbers::Device(array))
     }
 
-    /// Searches, and waits for it; earlier arrays are out of date from then on.
-    fn search(
+    /// Searches, and waits for it; earlier arrays are out of date from then on. `out` are arrays
+    /// that the search writes.
+    fn search<R: Send>(
         &self,
         py: Python<'_>,
         input: Input,
-        wanted: Quantities,
-    ) -> PyResult<(Found, Arc<Fate>)> {
+        out: Vec<GivenArray>,
+        search: impl FnOnce(&mut dyn Search, &Input, &[GivenArray]) -> PyResult<R> + Send,
+    ) -> PyResult<(R, Arc<Fate>)> {
         let detached = move || {
-            let found = self.find(&input, wanted);
-            (found, input)
+            let found = self.find(&input, &out, search);
+            (found, (input, out))
         };
         let (found, given) = guarded(|| Ok(py.detach(detached)))?;
         // Their owners' code runs, when the search is free for it.
@@ -206,11 +270,16 @@ impl PyDeviceSystemSearch {
         found
     }
 
-    fn find(&self, input: &Input, wanted: Quantities) -> PyResult<(Found, Arc<Fate>)> {
+    fn find<R>(
+        &self,
+        input: &Input,
+        out: &[GivenArray],
+        search: impl FnOnce(&mut dyn Search, &Input, &[GivenArray]) -> PyResult<R>,
+    ) -> PyResult<(R, Arc<Fate>)> {
         let mut state = self.shared.lock()?;
         let stream = state.search.stream().clone();
         let _current = Current::enter(&stream.context());
-        for given in input.given() {
+        for given in input.given().chain(out) {
             given.located(self.gpu)?;
             if let Some(other) = given.stream {
                 Order::OtherFirst.keep(&stream, other)?;
@@ -218,7 +287,10 @@ impl PyDeviceSystemSearch {
         }
         state.fate.go();
         state.fate = Arc::default();
-        let found = state.search.search(input, wanted)?;
+        let found = search(&mut **state.search, input, out)?;
+        for other in out.iter().filter_map(|given| given.stream) {
+            Order::OtherAfter.keep(&stream, other)?;
+        }
         state.fate.settle(true);
         Ok((found, state.fate.clone()))
     }

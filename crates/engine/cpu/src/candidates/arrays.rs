@@ -43,7 +43,8 @@ pub(crate) struct Candidates {
     stride: usize,
     /// All arrays.
     data: Aligned<u32>,
-    /// In double precision: coordinates and image vectors along each axis.
+    /// In double precision: coordinates and image vectors along each axis, and squared radii of
+    /// candidates that have their own.
     exact: Aligned<f64>,
 }
 
@@ -78,6 +79,10 @@ const CHUNK_SLOT: usize = 12;
 const CHUNK_LANES: usize = 13;
 /// Number of arrays.
 const ARRAYS: usize = 14;
+/// Squared radius of the candidate's own in double precision, behind positions and image vectors.
+const EXACT_R2: usize = 6;
+/// Number of arrays in double precision.
+const EXACT_ARRAYS: usize = 7;
 
 /// Values added to a power of two to make the stride: five cache lines.
 const SKEW: usize = 5 * LANES;
@@ -166,8 +171,8 @@ impl Candidates {
         self.data.bytes() + self.exact.bytes()
     }
 
-    /// Looks up the positions of candidates that are tagged by slot, in double precision; behind
-    /// the last one lies none that is a neighbour.
+    /// Looks up the positions of candidates that are tagged by slot, in double precision, and their
+    /// squared radii if sources have some; behind the last one lies none that is a neighbour.
     ///
     /// Once per group and not per target. Candidates of a run are next to each other in memory but
     /// for those that were dropped.
@@ -175,7 +180,11 @@ impl Candidates {
     /// # Errors
     /// [`Shortage`] if memory for them is refused.
     #[inline(always)]
-    pub(crate) fn look_up(&mut self, points: &DoublePoints) -> Result<(), Shortage> {
+    pub(crate) fn look_up(
+        &mut self,
+        points: &DoublePoints,
+        squared_radii: Option<&[f64]>,
+    ) -> Result<(), Shortage> {
         self.make_exact_room()?;
         let (len, stride) = (self.len, self.stride);
         let slots = &self.data[TAG * stride..][..len];
@@ -187,6 +196,13 @@ impl Candidates {
             to[len..].fill(f64::INFINITY);
             self.exact[(3 + axis) * stride + len..][..LANES].fill(0.0);
         }
+        if let Some(squared_radii) = squared_radii {
+            let to = &mut self.exact[EXACT_R2 * stride..][..len + LANES];
+            for (to, &slot) in to.iter_mut().zip(slots) {
+                *to = squared_radii[slot as usize];
+            }
+            to[len..].fill(0.0);
+        }
         Ok(())
     }
 
@@ -196,7 +212,7 @@ impl Candidates {
     /// [`Shortage`] if memory for them is refused.
     #[inline(always)]
     pub(crate) fn make_exact_room(&mut self) -> Result<(), Shortage> {
-        self.exact.grow(6 * self.stride)
+        self.exact.grow(EXACT_ARRAYS * self.stride)
     }
 
     /// Names candidates that are tagged by slot: the tag becomes the caller's index.
@@ -232,16 +248,28 @@ impl Candidates {
         self.exact_arrays(3)
     }
 
+    /// Squared radii of the candidates' own in double precision, after [`look_up`](Self::look_up);
+    /// meaningful when sources have radii.
+    #[inline(always)]
+    pub(crate) fn exact_r2s(&self) -> &[f64] {
+        self.exact_array(EXACT_R2)
+    }
+
     /// Three arrays of double precision.
     #[inline(always)]
     fn exact_arrays(&self, first: usize) -> [&[f64]; 3] {
-        let stride = self.stride;
-        let at = |array: usize| self.exact.get(array * stride..(array + 1) * stride);
         [
-            at(first).unwrap_or_default(),
-            at(first + 1).unwrap_or_default(),
-            at(first + 2).unwrap_or_default(),
+            self.exact_array(first),
+            self.exact_array(first + 1),
+            self.exact_array(first + 2),
         ]
+    }
+
+    /// One array of double precision.
+    #[inline(always)]
+    fn exact_array(&self, array: usize) -> &[f64] {
+        let range = array * self.stride..(array + 1) * self.stride;
+        self.exact.get(range).unwrap_or_default()
     }
 
     /// Number of candidates.

@@ -11,8 +11,8 @@
 //! In single precision three bits make eight modes. List loops have all eight, kernels four,
 //! because they are never evaluated over half lists here, and gathering two. Loops of symmetric
 //! kernels have three, because they take radii of single points in open domains only. In double
-//! precision there are no radii of single points, so lists have eight more modes, kernels two, and
-//! gathering one.
+//! precision proxies do not decide where points have radii of their own, so lists have twelve more
+//! modes, kernels four, symmetric ones two, and gathering one.
 
 /// A set of [`SHIFTED`], [`HALF`], [`RADII`], [`EXACT`] and [`PROXIES`].
 pub(crate) type Mode = u8;
@@ -91,7 +91,7 @@ macro_rules! with_gather_mode {
 pub(crate) use with_gather_mode;
 
 /// As [`with_mode`] for lists in double precision, where the bits are [`SHIFTED`] and one of
-/// [`EXACT`] and [`PROXIES`].
+/// [`EXACT`], with or without [`RADII`], and [`PROXIES`].
 macro_rules! with_double_mode {
     ($mode:expr, $constant:ident => $body:expr) => {{
         use $crate::candidates::mode::{PROXIES, SHIFTED, has, with_exact_mode, with_mode};
@@ -104,14 +104,15 @@ macro_rules! with_double_mode {
 }
 pub(crate) use with_double_mode;
 
-/// As [`with_mode`] in double precision, where the bits are [`EXACT`] and [`SHIFTED`].
+/// As [`with_mode`] in double precision, where the bits are [`EXACT`], [`SHIFTED`] and [`RADII`].
 macro_rules! with_exact_mode {
     ($mode:expr, $constant:ident => $body:expr) => {{
-        use $crate::candidates::mode::{EXACT, SHIFTED, has, with_mode};
-        if has($mode, SHIFTED) {
-            with_mode!(@ EXACT | SHIFTED, $constant, $body)
-        } else {
-            with_mode!(@ EXACT, $constant, $body)
+        use $crate::candidates::mode::{EXACT, RADII, SHIFTED, has, with_mode};
+        match (has($mode, SHIFTED), has($mode, RADII)) {
+            (false, false) => with_mode!(@ EXACT, $constant, $body),
+            (true, false) => with_mode!(@ EXACT | SHIFTED, $constant, $body),
+            (false, true) => with_mode!(@ EXACT | RADII, $constant, $body),
+            (true, true) => with_mode!(@ EXACT | SHIFTED | RADII, $constant, $body),
         }
     }};
 }

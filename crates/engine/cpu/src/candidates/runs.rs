@@ -101,7 +101,7 @@ impl Walk<'_> {
     #[inline(always)]
     pub(super) fn look_up(&self, candidates: &mut Candidates) -> Result<(), Shortage> {
         if let Some([_, sources]) = self.double() {
-            candidates.look_up(sources)?;
+            candidates.look_up(sources, self.radii.exact.sources)?;
             if self.tag == Tag::Index {
                 candidates.name(self.sources.points().index());
             }

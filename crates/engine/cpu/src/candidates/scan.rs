@@ -58,7 +58,8 @@ pub(crate) struct Select<'a> {
     /// Number of the target itself among the candidates, or `usize::MAX`; used instead of the tag
     /// where candidates are shifted.
     pub(crate) own_candidate: usize,
-    /// Position and squared radius in double precision, which decide for [`EXACT`].
+    /// Position and squared radius in double precision, which decide for [`EXACT`]; for [`RADII`]
+    /// the larger of this and the candidate's own.
     pub(crate) exact: ExactSelect,
     /// Positions that decide near the radius for [`PROXIES`].
     pub(crate) near: Near<'a>,
@@ -711,6 +712,7 @@ unsafe fn found_exactly<V: Compress, const MODE: Mode, const GEOMETRY: bool>(
     found: &mut BlockGeometry,
 ) -> u32 {
     let (axes, shifts) = (candidates.exact_axes(), candidates.exact_shifts());
+    let r2s = candidates.exact_r2s();
     let mut near = 0;
     // SAFETY: guaranteed by the caller.
     unsafe {
@@ -726,7 +728,11 @@ unsafe fn found_exactly<V: Compress, const MODE: Mode, const GEOMETRY: bool>(
                 }
             }
             let d2 = squared(d);
-            near |= d2.le(r2) << lane;
+            let mut within = d2.le(r2);
+            if carries::<MODE>(mode, RADII) {
+                within |= d2.le(V::Wide::load(r2s.as_ptr().add(k + lane)));
+            }
+            near |= within << lane;
             if GEOMETRY {
                 for axis in 0..3 {
                     d[axis].store(found.d[axis].as_mut_ptr().add(lane));

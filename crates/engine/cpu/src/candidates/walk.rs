@@ -77,7 +77,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) share: Option<Share<'a>>,
 }
 
-/// Squared radii per sorted point, where they are not all the lattice's.
+/// Squared radii per sorted point, where they are not all the lattice's; in double precision
+/// bounds of the filter.
 ///
 /// Under the rule "gather" only targets have radii, under "scatter" only sources, under
 /// "symmetric" both.
@@ -87,6 +88,19 @@ pub(crate) struct Radii<'a> {
     pub(crate) targets: Option<&'a [f32]>,
     /// Of the sources, padded as the coordinates are.
     pub(crate) sources: Option<&'a [f32]>,
+    /// The largest of the sources; 0 where these do not count, or are at most the lattice's.
+    max_source: f32,
+    /// In double precision the squared radii themselves; none where all are the lattice's.
+    pub(crate) exact: SidesOf<&'a [f64]>,
+}
+
+/// What there is of targets and of sources.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SidesOf<T> {
+    /// Of the targets.
+    pub(crate) targets: Option<T>,
+    /// Of the sources.
+    pub(crate) sources: Option<T>,
 }
 
 impl<'a> From<SetRadii<&'a SortedRadii>> for Radii<'a> {
@@ -94,6 +108,11 @@ impl<'a> From<SetRadii<&'a SortedRadii>> for Radii<'a> {
         Self {
             targets: radii.targets().map(|radii| radii.squared()),
             sources: radii.sources().map(|radii| radii.squared()),
+            max_source: radii.sources().map_or(0.0, |radii| radii.max_bound()),
+            exact: SidesOf {
+                targets: radii.targets().and_then(|radii| radii.exact()),
+                sources: radii.sources().and_then(|radii| radii.exact()),
+            },
         }
     }
 }
@@ -111,6 +130,22 @@ impl Radii<'_> {
         }
     }
 
+    /// The same in double precision.
+    #[inline(always)]
+    pub(crate) fn of_target_f64(&self, slot: usize, uniform: f64) -> f64 {
+        match (self.exact.targets, self.exact.sources) {
+            (None, None) => uniform,
+            (Some(r2), _) => r2[slot],
+            (None, Some(_)) => -1.0,
+        }
+    }
+
+    /// Returns true if points have radii of their own, in double precision.
+    #[inline(always)]
+    pub(crate) fn are_exact(&self) -> bool {
+        self.exact.targets.is_some() || self.exact.sources.is_some()
+    }
+
     /// Returns true if j is a neighbour of i whenever i is one of j.
     pub(crate) fn are_symmetric(&self) -> bool {
         self.targets.is_some() == self.sources.is_some()
@@ -126,7 +161,7 @@ impl<'a> Walk<'a> {
     ///
     /// # Errors
     /// [`ErrorKind::Sets`], [`ErrorKind::RadiiLength`], [`ErrorKind::OutputLength`] for a share
-    /// whose marks are too few, [`ErrorKind::HalfRule`], [`ErrorKind::RadiiInDouble`], and those of
+    /// whose marks are too few, [`ErrorKind::HalfRule`], [`ErrorKind::RadiiPrecision`], and those of
     /// [`PairFilter::check`].
     pub(crate) fn new(sets: PairOfSets<'a>, tag: Tag, kind: ListKind) -> Result<Self, Error> {
         sets.check()?;
@@ -172,11 +207,10 @@ impl<'a> Walk<'a> {
                 None => Tag::Index,
             };
         }
-        match walk.double() {
-            None => Ok(walk),
-            Some(_) if rule != RadiusRule::Uniform => Err(ErrorKind::RadiiInDouble.into()),
-            Some(_) => Ok(walk.filtering()),
+        if rule == RadiusRule::Uniform && walk.double().is_some() {
+            return Ok(walk.filtering());
         }
+        Ok(walk)
     }
 
     /// The walk of a search for lists or their lengths, with candidates called by the caller's
@@ -228,7 +262,7 @@ impl<'a> Walk<'a> {
             None => ExactSelect::NONE,
             Some(double) => ExactSelect {
                 target: double.position(slot),
-                r2: self.sources.lattice().radius().squared_f64(),
+                r2: (self.radii).of_target_f64(slot, self.sources.lattice().radius().squared_f64()),
             },
         }
     }
@@ -313,7 +347,7 @@ impl<'a> Walk<'a> {
         // The radius of the lattice is the largest of all points; in double precision the filter's
         // is larger.
         let radius = self.sources.lattice().radius().value();
-        let filter = max_r2.sqrt();
+        let filter = max_r2.max(self.radii.max_source).sqrt();
         if filter > radius { filter } else { radius }
     }
 
@@ -321,10 +355,12 @@ impl<'a> Walk<'a> {
     /// in double precision, whatever images its candidates are seen through.
     #[inline(always)]
     pub(crate) fn mode(&self, max_r2: f32) -> Mode {
-        if self.radii.sources.is_some() {
-            RADII
-        } else {
+        if self.radii.sources.is_none() {
             self.decided(max_r2)
+        } else if self.radii.exact.sources.is_some() {
+            EXACT | RADII
+        } else {
+            RADII
         }
     }
 
@@ -337,7 +373,7 @@ impl<'a> Walk<'a> {
         }
         let lattice = self.sources.lattice();
         let min_r2 = lattice.radius().squared() * (1.0 - MAX_BETWEEN);
-        if self.proxies && lattice.inner_r2(filter_r2) >= min_r2 {
+        if self.proxies && !self.radii.are_exact() && lattice.inner_r2(filter_r2) >= min_r2 {
             PROXIES
         } else {
             EXACT

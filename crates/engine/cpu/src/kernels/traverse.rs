@@ -122,13 +122,15 @@ impl CpuBackend {
 /// are too many.
 fn symmetric_task(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
     let open = !walk.sources.lattice().effective_domain().is_periodic();
-    // In double precision the radii of targets are bounds of the filter.
+    // In double precision the radii of targets are bounds of the filter, and pairs of points with
+    // radii of their own are evaluated from either side.
+    let (double, radii) = (walk.double().is_some(), &walk.radii);
     let uniform =
-        walk.double().is_some() || walk.radii.sources.is_none() && walk.radii.targets.is_none();
+        double && !radii.are_exact() || radii.sources.is_none() && radii.targets.is_none();
     let whole = open || walk.share.is_none();
     // Sorted by their radii, points of different levels have no order that both sides know.
     let in_cells = !walk.sources.has_levels();
-    let symmetric = in_cells && (uniform || open && walk.radii.are_symmetric());
+    let symmetric = in_cells && (uniform || open && !double && radii.are_symmetric());
     if symmetric && walk.same_set && whole && !walk.may_be_long() {
         return symmetric::task_size(walk);
     }

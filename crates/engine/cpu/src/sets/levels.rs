@@ -26,7 +26,9 @@
 
 use super::rule::RadiusRule;
 use crate::pool::CpuBackend;
-use nearfield_grid::{Error, Grid, LevelSpec, MAX_LEVELS, Precision, Radius, parallel::PoolLoops};
+use nearfield_grid::{
+    Error, Grid, LevelSpec, MAX_LEVELS, Precision, Radii, Radius, parallel::PoolLoops,
+};
 use rayon::prelude::*;
 use std::f64::consts::PI;
 
@@ -293,7 +295,7 @@ impl CpuBackend {
     /// [`OutOfMemory`](nearfield_grid::ErrorKind::OutOfMemory).
     pub fn sort_by_radii(
         &self,
-        radii: Option<&[f32]>,
+        radii: Option<Radii<'_>>,
         rule: RadiusRule,
         grid: &Grid,
         levels: &mut Grid,
@@ -303,6 +305,12 @@ impl CpuBackend {
         if rule == RadiusRule::Uniform || points == 0 || !single || grid.given() != points {
             return Ok(false);
         }
+        let radii = match radii {
+            None => None,
+            Some(Radii::Single(radii)) => Some(radii),
+            // Those of a set in single precision are kept in it.
+            Some(Radii::Double(_)) => return Ok(false),
+        };
         self.install_for(points, || {
             let classes = levels_for(grid, radii, rule);
             if classes.is_empty() {

@@ -68,6 +68,27 @@ impl PairOfSets<'_> {
         if self.share.is_some() && !self.filter.is_none() {
             return refuse("a share of the targets is searched without filters");
         }
+        self.check_radii()
+    }
+
+    /// Refuses radii that were sorted in another precision than the points.
+    ///
+    /// # Errors
+    /// [`ErrorKind::RadiiPrecision`].
+    fn check_radii(&self) -> Result<(), Error> {
+        let sides = [
+            (self.radii.targets(), self.targets),
+            (self.radii.sources(), self.sources),
+        ];
+        let differs = sides.into_iter().any(|(radii, grid)| {
+            let is_double = |radii: &&SortedRadii| radii.exact().is_some();
+            let points = grid.points();
+            let radii = radii.filter(|_| !points.is_empty());
+            radii.is_some_and(|radii| is_double(radii) != points.double().is_some())
+        });
+        if differs {
+            return Err(ErrorKind::RadiiPrecision.into());
+        }
         Ok(())
     }
 

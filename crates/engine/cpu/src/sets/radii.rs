@@ -12,6 +12,14 @@
 //! is −1, below any square, so one loop serves all rules. Whether candidates carry squares is a
 //! constant parameter: a search of one radius is compiled without them.
 //!
+//! # Double precision
+//!
+//! Coordinates of candidates are proxies there, and what their squared distances are compared with
+//! is a bound of the filter: a point's own, made for the radius of the lattice, less what its
+//! radius is smaller ([`bound`]). The bound of either point of a pair does, so candidates of
+//! scattered radii carry that of the source. What passes is decided by squares in `f64`, which are
+//! kept too.
+//!
 //! # Checks
 //!
 //! A radius must be positive, finite and at most the search radius, because cells are made for
@@ -24,7 +32,10 @@ use crate::{
     error::{Error, ErrorKind},
     pool::CpuBackend,
 };
-use nearfield_grid::{Grid, PADDING, Precision, Radius, SortedPoints, parallel::PoolLoops};
+use nearfield_grid::{
+    DoublePoints, Grid, PADDING, Precision, Radii, Radius, SortedPoints, Value, memory::Shortage,
+    memory::make_room, parallel::PoolLoops,
+};
 use rayon::prelude::*;
 
 /// Points a worker takes at a time at least.
@@ -56,13 +67,19 @@ impl<T> SetRadii<T> {
 /// Squared radii of a point set in the order of its sorted points; written by
 /// [`CpuBackend::sort_radii`], and again after every sort of the points.
 ///
-/// Squares, not radii, because the loops compare squares. They are stored in `f32`, in which the
-/// contract rounds them; a search in double precision would need squares in `f64` and refuses
-/// radii.
+/// Squares, not radii, because the loops compare squares, rounded in the precision of the points as
+/// the contract has it.
 #[derive(Debug, Clone, Default)]
 pub struct SortedRadii {
-    /// [`PADDING`] longer than there are points, as their coordinates are; empty without points.
+    /// [`PADDING`] longer than there are points, as their coordinates are; empty without points. In
+    /// double precision bounds of the filter.
     squared: Vec<f32>,
+    /// In double precision the squares, one per point.
+    exact: Vec<f64>,
+    /// In double precision the largest bound; else 0.
+    max_bound: f32,
+    /// That of the points.
+    precision: Precision,
 }
 
 impl SortedRadii {
@@ -76,47 +93,141 @@ impl SortedRadii {
         self.len() == 0
     }
 
-    /// fl(r·r) of every sorted point, and [`PADDING`] zeros.
+    /// What squared distances of sorted coordinates are compared with, and [`PADDING`] zeros:
+    /// fl(r·r) of every sorted point, in double precision the bound of the filter.
     pub(crate) fn squared(&self) -> &[f32] {
         &self.squared
+    }
+
+    /// fl(r·r) of every sorted point in double precision; `None` in single precision.
+    pub(crate) fn exact(&self) -> Option<&[f64]> {
+        (self.precision == Precision::Double).then_some(&self.exact[..])
+    }
+
+    /// The largest bound of the filter in double precision; 0 in single precision, where no square
+    /// is above the lattice's.
+    pub(crate) fn max_bound(&self) -> f32 {
+        self.max_bound
     }
 
     /// Forgets all radii and keeps the memory.
     pub fn clear(&mut self) {
         self.squared.clear();
+        self.exact.clear();
     }
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        size_of::<f32>() * self.squared.capacity()
+        size_of::<f32>() * self.squared.capacity() + size_of::<f64>() * self.exact.capacity()
     }
 
     /// Makes room for the radii of `points`.
-    fn reserve(&mut self, points: usize) -> Result<(), Error> {
-        let room = points.saturating_add(PADDING);
-        self.squared
-            .try_reserve_exact(room.saturating_sub(self.squared.len()))
-            .map_err(|_| {
-                Error::from(ErrorKind::OutOfMemory {
-                    bytes: room.saturating_mul(size_of::<f32>()),
-                    what: "sorted radii",
-                })
-            })
+    fn reserve(&mut self, points: usize, precision: Precision) -> Result<(), Shortage> {
+        const WHAT: &str = "sorted radii";
+        make_room(&mut self.squared, points.saturating_add(PADDING), WHAT)?;
+        if precision == Precision::Double {
+            make_room(&mut self.exact, points, WHAT)?;
+        }
+        Ok(())
     }
 
     /// Squares the radii, one per point, in the order of the points, and pads them with zeros: a
     /// candidate behind the last reaches nothing.
-    fn fill(&mut self, radii: &[f32], points: &SortedPoints) {
+    fn fill<T: Given>(&mut self, radii: &[T], grid: &Grid) {
+        let (points, largest) = (grid.points(), grid.lattice().radius());
+        (self.precision, self.max_bound) = (largest.precision(), 0.0);
+        self.exact.clear();
+        match points.double() {
+            None => self.square(points, |_, index| {
+                let radius = radii[index].single();
+                radius * radius
+            }),
+            Some(double) => {
+                self.square_in_double(radii, points);
+                self.square(points, |slot, index| {
+                    bound(radii[index].double(), double, slot, largest)
+                });
+                let bounds = self.squared.par_iter().with_min_len(SHARE);
+                self.max_bound = bounds.copied().combined(|| 0.0, f32::max);
+            }
+        }
+        self.squared.resize(points.len() + PADDING, 0.0);
+    }
+
+    /// Writes what the radius of every sorted point is compared with, by slot and index.
+    fn square(&mut self, points: &SortedPoints, of: impl Fn(usize, usize) -> f32 + Sync) {
+        points.index()[..points.len()]
+            .par_iter()
+            .enumerate()
+            .with_min_len(SHARE)
+            .map(|(slot, &index)| of(slot, index as usize))
+            .put_into(&mut self.squared);
+    }
+
+    /// Writes the squares in double precision.
+    fn square_in_double<T: Given>(&mut self, radii: &[T], points: &SortedPoints) {
         points.index()[..points.len()]
             .par_iter()
             .with_min_len(SHARE)
             .map(|&index| {
-                let radius = radii[index as usize];
+                let radius = radii[index as usize].double();
                 radius * radius
             })
-            .put_into(&mut self.squared);
-        self.squared.resize(points.len() + PADDING, 0.0);
+            .put_into(&mut self.exact);
     }
+}
+
+/// A radius as it was given, which a search takes in its own precision.
+trait Given: Copy + Into<Value> + Sync {
+    /// Rounded once where it was given in `f64`.
+    fn single(self) -> f32;
+
+    /// The same number.
+    fn double(self) -> f64;
+
+    /// Returns true if it can be the radius of a point in a search with this largest radius.
+    fn is_usable(self, largest: Radius) -> bool {
+        match largest.precision() {
+            Precision::Single => (Radius::MIN..=largest.value()).contains(&self.single()),
+            Precision::Double => {
+                (f64::from(Radius::MIN)..=largest.value_f64()).contains(&self.double())
+            }
+        }
+    }
+}
+
+impl Given for f32 {
+    fn single(self) -> f32 {
+        self
+    }
+
+    fn double(self) -> f64 {
+        self.into()
+    }
+}
+
+impl Given for f64 {
+    fn single(self) -> f32 {
+        self as f32
+    }
+
+    fn double(self) -> f64 {
+        self
+    }
+}
+
+/// The bound on the squared distance of proxies for a point in `slot` with this radius.
+///
+/// The filter's bound of the point is at least (R + E)²(1 + 2⁻²⁰) as rounded to `f32`, with the
+/// radius R of the lattice and E the errors of the proxies of any pair that the contract finds and
+/// the point is part of. These errors are bounded for pairs within R, so they hold for those within
+/// its own radius r as well, whose proxies are at most r + E apart. The root of the bound is larger
+/// than R + E by a share of 2⁻²¹ less 2⁻²⁵, and what is taken from it, added and squared here in
+/// `f64` loses less than 2⁻⁵⁰ of R + E.
+fn bound(radius: f64, double: &DoublePoints, slot: usize, largest: Radius) -> f32 {
+    let reach = f64::from(double.filter_r2()[slot]).sqrt();
+    let own = (reach - largest.value_f64()).max(0.0) + radius;
+    (own * own * (1.0 + 2f64.powi(-20))) as f32
 }
 
 impl CpuBackend {
@@ -124,58 +235,68 @@ impl CpuBackend {
     /// the order of its sorted points, reusing the memory of `sorted`.
     ///
     /// # Errors
-    /// What [`check_radii`](Self::check_radii) says of the grid's points and radius,
-    /// [`ErrorKind::RadiiInDouble`](crate::ErrorKind::RadiiInDouble) for a grid in double
-    /// precision, and [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory); `sorted` is then
-    /// unchanged.
+    /// What [`check_radii`](Self::check_radii) says of the grid's points and radius, and
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory); `sorted` is then unchanged.
     ///
     /// To be called again after every sort of the points.
-    pub fn sort_radii(
+    pub fn sort_radii<'a>(
         &self,
-        radii: &[f32],
+        radii: impl Into<Radii<'a>>,
         grid: &Grid,
         sorted: &mut SortedRadii,
     ) -> Result<(), Error> {
-        let points = grid.points();
-        if grid.lattice().radius().precision() == Precision::Double {
-            return Err(ErrorKind::RadiiInDouble.into());
-        }
-        self.check_radii(radii, points.len(), grid.lattice().radius())?;
-        sorted.reserve(points.len())?;
-        self.install_for(radii.len(), || sorted.fill(radii, points));
+        let (points, largest) = (grid.points().len(), grid.lattice().radius());
+        let radii = radii.into();
+        self.check_radii(radii, points, largest)?;
+        sorted.reserve(points, largest.precision())?;
+        self.install_for(points, || match radii {
+            Radii::Single(radii) => sorted.fill(radii, grid),
+            Radii::Double(radii) => sorted.fill(radii, grid),
+        });
         Ok(())
     }
 
-    /// Checks that there are as many `radii` as `points`, and that each is finite, positive (at
-    /// least [`Radius::MIN`]) and at most `largest`.
+    /// Checks that there are as many `radii` as `points`, and that each, in the precision of
+    /// `largest`, is finite, positive (at least [`Radius::MIN`]) and at most `largest`.
     ///
     /// # Errors
     /// [`ErrorKind::RadiiLength`], and [`ErrorKind::PointRadius`] naming the first that cannot be
     /// used.
-    pub fn check_radii(&self, radii: &[f32], points: usize, largest: Radius) -> Result<(), Error> {
+    pub fn check_radii<'a>(
+        &self,
+        radii: impl Into<Radii<'a>>,
+        points: usize,
+        largest: Radius,
+    ) -> Result<(), Error> {
+        let radii = radii.into();
         if radii.len() != points {
             let (found, expected) = (radii.len(), points);
             return Err(ErrorKind::RadiiLength { found, expected }.into());
         }
-        let usable = Radius::MIN..=largest.value();
-        let is_bad = |(_, value): &(usize, &f32)| !usable.contains(value);
-        let all = || radii.par_iter().with_min_len(SHARE).enumerate();
-        self.install_for(points, || {
-            let bad = |item: (usize, &f32)| if is_bad(&item) { item.0 } else { usize::MAX };
-            let index = all().map(bad).combined(|| usize::MAX, usize::min);
-            let Some(&value) = radii.get(index) else {
-                return Ok(());
-            };
-            Err(ErrorKind::PointRadius {
-                index,
-                value,
-                largest: largest.value(),
-                count: (all().map(|item| usize::from(is_bad(&item)))).combined(|| 0, |a, b| a + b),
-                points,
-            }
-            .into())
+        self.install_for(points, || match radii {
+            Radii::Single(radii) => check_each(radii, largest),
+            Radii::Double(radii) => check_each(radii, largest),
         })
     }
+}
+
+/// Checks that every radius can be that of a point where `largest` is the largest.
+fn check_each<T: Given>(radii: &[T], largest: Radius) -> Result<(), Error> {
+    let is_bad = |(_, value): &(usize, &T)| !value.is_usable(largest);
+    let all = || radii.par_iter().with_min_len(SHARE).enumerate();
+    let bad = |item: (usize, &T)| if is_bad(&item) { item.0 } else { usize::MAX };
+    let index = all().map(bad).combined(|| usize::MAX, usize::min);
+    let Some(&value) = radii.get(index) else {
+        return Ok(());
+    };
+    Err(ErrorKind::PointRadius {
+        index,
+        value: value.into(),
+        largest: largest.as_given(),
+        count: (all().map(|item| usize::from(is_bad(&item)))).combined(|| 0, |a, b| a + b),
+        points: radii.len(),
+    }
+    .into())
 }
 
 #[cfg(test)]
@@ -234,7 +355,7 @@ mod tests {
             let error = backend.sort_radii(&radii, &grid, &mut sorted).unwrap_err();
             assert!(
                 matches!(error.kind(), ErrorKind::PointRadius { index: 7, count: 2, value, .. }
-                    if value.to_bits() == bad.to_bits()),
+                    if value.get().to_bits() == f64::from(bad).to_bits()),
                 "{error}"
             );
         }
@@ -250,42 +371,83 @@ mod tests {
         backend.sort_radii(&radii, &grid, &mut sorted).unwrap();
     }
 
-    #[test]
-    fn a_grid_in_double_precision_takes_no_radii() {
-        let backend = CpuBackend::new(1).unwrap();
-        let points = [[0.0f64; 3], [0.5, 0.0, 0.0]];
-        let points: Positions<'_> = (&points).into();
+    fn in_double(points: &[[f64; 3]], radius: f64) -> Grid {
+        let points: Positions<'_> = points.into();
         let bounds = Bounds::of(points, &Domain::OPEN).unwrap();
-        let radius = Radius::new_f64(2.0).unwrap();
+        let radius = Radius::new_f64(radius).unwrap();
         let lattice = Lattice::new(radius, Domain::OPEN, 1, &bounds).unwrap();
-        let mut double = Grid::new(lattice.clone());
-        double.build(points, bounds, &lattice).unwrap();
-        let mut sorted = SortedRadii::default();
-        let refused = backend.sort_radii(&[1.0, 1.0], &double, &mut sorted);
-        assert!(
-            matches!(
-                refused.as_ref().map_err(|error| error.kind()),
-                Err(ErrorKind::RadiiInDouble)
-            ) && sorted.is_empty()
-        );
+        let mut grid = Grid::new(lattice.clone());
+        grid.build(points, bounds, &lattice).unwrap();
+        grid
+    }
 
-        let single = grid(&[[0.0; 3], [0.5, 0.0, 0.0]]);
-        backend
-            .sort_radii(&[1.0, 1.0], &single, &mut sorted)
+    #[test]
+    fn radii_in_double_precision_are_squared_in_it_and_bound_the_proxies() {
+        let backend = CpuBackend::new(1).unwrap();
+        let points = [[0.0f64; 3], [0.5, 0.0, 0.0], [1e9, 0.0, 0.0]];
+        let (double, mut sorted) = (in_double(&points, 2.0), SortedRadii::default());
+        let given = [0.1f64, 2.0, 0.3];
+        backend.sort_radii(&given, &double, &mut sorted).unwrap();
+        let exact = sorted.exact().unwrap();
+        for (slot, &index) in double.points().index()[..3].iter().enumerate() {
+            let radius = given[index as usize];
+            assert_eq!(exact[slot], radius * radius);
+            let bound = f64::from(sorted.squared()[slot]);
+            assert!(bound > exact[slot] && bound <= f64::from(sorted.max_bound()));
+            if index < 2 {
+                assert!(bound < 1.01 * exact[slot], "{bound}");
+            }
+        }
+        // The same numbers in f32 are not those of f64; widened they are what they were.
+        let single = [0.1f32, 2.0, 0.3];
+        backend.sort_radii(&single, &double, &mut sorted).unwrap();
+        let slot = double.points().index()[..3]
+            .iter()
+            .position(|&i| i == 0)
             .unwrap();
-        let sets = PairOfSets {
-            targets: &double,
-            sources: &double,
-            same_set: true,
-            radii: SetRadii::Gather { targets: &sorted },
-            filter: Default::default(),
-            share: None,
-        };
-        let refused = backend.count(sets, &mut [0; 2]);
-        assert!(matches!(
-            refused.as_ref().map_err(|error| error.kind()),
-            Err(ErrorKind::RadiiInDouble)
-        ));
+        assert_eq!(sorted.exact().unwrap()[slot], f64::from(0.1f32).powi(2));
+        let above = [0.1, 2.0f64.next_up(), 0.3];
+        let error = backend
+            .sort_radii(&above, &double, &mut sorted)
+            .unwrap_err();
+        assert!(error.to_string().contains("2.0000000000000004"), "{error}");
+        // A search in f32 rounds them.
+        let grid = grid(&[[0.0; 3], [0.5, 0.0, 0.0], [9.0, 0.0, 0.0]]);
+        backend.sort_radii(&above, &grid, &mut sorted).unwrap();
+        let slot = grid.points().index()[..3]
+            .iter()
+            .position(|&i| i == 0)
+            .unwrap();
+        assert_eq!(sorted.squared()[slot], 0.1f32 * 0.1f32);
+        assert!(sorted.exact().is_none() && sorted.max_bound() == 0.0);
+    }
+
+    #[test]
+    fn radii_that_were_sorted_in_another_precision_are_refused() {
+        let backend = CpuBackend::new(1).unwrap();
+        let double = in_double(&[[0.0f64; 3], [0.5, 0.0, 0.0]], 2.0);
+        let single = grid(&[[0.0; 3], [0.5, 0.0, 0.0]]);
+        for [sorted_with, searched] in [[&single, &double], [&double, &single]] {
+            let mut sorted = SortedRadii::default();
+            (backend.sort_radii(&[1.0f32; 2], sorted_with, &mut sorted)).unwrap();
+            for radii in [
+                SetRadii::Gather { targets: &sorted },
+                SetRadii::Scatter { sources: &sorted },
+            ] {
+                let sets = PairOfSets {
+                    targets: searched,
+                    sources: searched,
+                    same_set: true,
+                    radii,
+                    filter: Default::default(),
+                    share: None,
+                };
+                let refused = backend.count(sets, &mut [0; 2]).unwrap_err();
+                assert!(matches!(refused.kind(), ErrorKind::RadiiPrecision));
+                let refused = sets.for_each_neighbor(0, |_, _, _| ()).unwrap_err();
+                assert!(matches!(refused.kind(), ErrorKind::RadiiPrecision));
+            }
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ use nearfield_pairs::Pair;
 impl PairOfSets<'_> {
     /// Calls `visit` with the caller's index of every neighbour of a sorted target, its image and
     /// the geometry of the pair, on the calling thread. In double precision the geometry is rounded
-    /// to `f32` once the pair is decided, and radii of single points do not count.
+    /// to `f32` once the pair is decided.
     ///
     /// The k nearest come in the order of their distance, after all have been found.
     ///
@@ -49,6 +49,7 @@ impl PairOfSets<'_> {
         mut visit: impl FnMut(u32, Image, Pair),
     ) -> Result<(), Error> {
         self.ready()?;
+        self.check_radii()?;
         if self.filter.is_none() {
             self.visit_all(slot, |source, image, pair, _| visit(source, image, pair))
         } else {
@@ -109,8 +110,7 @@ impl PairOfSets<'_> {
             self.targets.points().double(),
             self.sources.points().double(),
         ) {
-            self.visit_double(slot, targets, sources, visit);
-            Ok(())
+            self.visit_double(slot, targets, sources, visit)
         } else if self.radii.rule().needs_sources() {
             self.visit_single::<RADII>(slot, visit)
         } else {
@@ -165,19 +165,25 @@ impl PairOfSets<'_> {
         targets: &DoublePoints,
         sources: &DoublePoints,
         mut visit: impl FnMut(u32, Image, Pair, f64),
-    ) {
+    ) -> Result<(), Error> {
         let lattice = self.sources.lattice();
-        let r2 = lattice.radius().squared_f64();
+        let radii = Radii::from(self.radii);
+        let target_r2 = radii.of_target_f64(slot, lattice.radius().squared_f64());
         let position = targets.position(slot);
         let wraps = self.targets.points().wraps(slot);
         let points = self.sources.points();
-        (self.sources).for_each_run(lattice.cell_f64(position), |run| {
+        let counts = self.counts();
+        let visited = (self.sources).for_each_run_from(self.targets, slot, counts, |run| {
             for source in run.slots.clone() {
                 let other = points.wraps(source);
                 let image = image_of(run.image, wraps, other);
                 let image_vector = lattice.domain().image_vector_f64(image);
                 let d = difference_f64(position, sources.position(source), image_vector);
                 let d2 = squared_f64(d);
+                let r2 = match radii.exact.sources {
+                    Some(of_sources) => target_r2.max(of_sources[source]),
+                    None => target_r2,
+                };
                 let itself = self.same_set && source == slot && image == [0; 3];
                 if d2 <= r2 && !itself {
                     let image = lattice.domain().given_image(image);
@@ -185,5 +191,6 @@ impl PairOfSets<'_> {
                 }
             }
         });
+        Ok(visited?)
     }
 }

@@ -10,7 +10,7 @@
 //! pair that a kernel sees is in `f32`.
 
 use crate::contract::{Image, squared, squared_f64};
-use nearfield_grid::{Domain, Positions, Radius, SortedPoints};
+use nearfield_grid::{Domain, Positions, Radii, Radius, SortedPoints};
 use std::{
     fmt::Debug,
     ops::{Add, Mul, Sub},
@@ -45,6 +45,10 @@ pub trait PairArithmetic:
     #[doc(hidden)]
     fn sorted(points: &SortedPoints, slot: usize) -> [Self; 3];
 
+    /// Radii of points in this precision; `None` of those in the other.
+    #[doc(hidden)]
+    fn radii(radii: Radii<'_>) -> Option<&[Self]>;
+
     /// The image vector S.
     #[doc(hidden)]
     fn image_vector(domain: &Domain, image: Image) -> [Self; 3];
@@ -67,7 +71,7 @@ pub trait PairArithmetic:
 }
 
 macro_rules! arithmetic {
-    ($real:ident, $slack:expr, $get:ident, $position:ident, $vector:ident, $square:ident, $of:ident) => {
+    ($real:ident, $radii:ident, $slack:expr, $get:ident, $position:ident, $vector:ident, $square:ident, $of:ident) => {
         impl PairArithmetic for $real {
             const SLACK: f64 = $slack;
 
@@ -79,6 +83,13 @@ macro_rules! arithmetic {
             #[inline(always)]
             fn sorted(points: &SortedPoints, slot: usize) -> [$real; 3] {
                 points.$position(slot)
+            }
+
+            fn radii(radii: Radii<'_>) -> Option<&[$real]> {
+                match radii {
+                    Radii::$radii(radii) => Some(radii),
+                    _ => None,
+                }
             }
 
             #[inline(always)]
@@ -111,6 +122,7 @@ macro_rules! arithmetic {
 // In f32, differences and image vectors are rounded by at most 2⁻²² together.
 arithmetic!(
     f32,
+    Single,
     1.0 / (1u64 << 20) as f64,
     get,
     position,
@@ -120,6 +132,7 @@ arithmetic!(
 );
 arithmetic!(
     f64,
+    Double,
     1.0 / (1u64 << 26) as f64,
     get_f64,
     position_f64,

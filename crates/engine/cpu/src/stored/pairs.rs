@@ -68,7 +68,7 @@ pub struct StoredPairs<'a, T = f32> {
     pub radius: Radius,
     /// Radii of single points in the caller's order, none above `radius`; [`SetRadii::Uniform`]
     /// for `radius` itself.
-    pub radii: SetRadii<&'a [f32]>,
+    pub radii: SetRadii<&'a [T]>,
     /// Cut-offs by types, none above `radius`. Other filters are those of the lists.
     pub cutoffs: Option<TypeCutoffs<'a>>,
     /// The targets that get results; those of the others are left as they are.
@@ -141,17 +141,17 @@ struct Target<T> {
 
 /// fl(r·r) of the radius of a point, in the precision of the positions.
 #[inline(always)]
-fn squared<T: PairArithmetic>(radius: f32) -> T {
-    T::from(radius) * T::from(radius)
+fn squared<T: PairArithmetic>(radius: T) -> T {
+    radius * radius
 }
 
 /// What the squared distance of a pair is compared with.
 #[derive(Clone, Copy)]
-enum OwnR2<'a> {
+enum OwnR2<'a, T> {
     /// The target's squared radius.
     Targets,
     /// The larger of that and the source's, of these radii.
-    Radii(&'a [f32]),
+    Radii(&'a [T]),
     /// The squared cut-off of both points' types.
     Types(TypeCutoffs<'a>),
 }
@@ -174,7 +174,7 @@ pub(crate) struct ListWalk<'a, T> {
     /// The evaluation through nearest images, where that is all.
     pub(super) nearest: Option<Nearest<'a, T>>,
     /// What sources add to the squared radius of the target.
-    own: OwnR2<'a>,
+    own: OwnR2<'a, T>,
     /// The radius with a margin for rounding.
     reach: f64,
     /// Some axis is periodic.

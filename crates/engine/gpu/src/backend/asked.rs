@@ -13,11 +13,11 @@
 //! so kernels look points up unchecked.
 
 use super::{
-    filter::PerPoint,
     given_data::{PointNumber, received},
     gpu::GpuBackend,
     lattice::next_number,
     lists::DeviceLists,
+    per_point::PerPoint,
     points::DevicePoints,
     refused::{NotedData, RefusedData, RefusedValues},
     share::DeviceShare,
@@ -86,7 +86,7 @@ impl GpuBackend {
                 largest: T::LARGEST,
             };
             let to = (&mut named.indices, &mut named.notes);
-            received(self, to, given, (KIND, about), |kernels, values| {
+            received(self, to, given, (KIND, 1, about), |kernels, values| {
                 kernels.numbers(&self.stream, values, size_of::<T>() == 8, largest)
             })?;
             if named.placed != points.last_sort() {

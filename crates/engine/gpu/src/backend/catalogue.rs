@@ -185,10 +185,6 @@ fn listed_programs(force: &impl PairKernel) -> Vec<Program> {
         radii: true,
         nearest: true,
     };
-    let in_double = Filtering {
-        radii: false,
-        ..all
-    };
     let ways = [
         (Candidates::ListedOpen, false, none),
         (Candidates::ListedNearest, false, none),
@@ -197,7 +193,7 @@ fn listed_programs(force: &impl PairKernel) -> Vec<Program> {
         (Candidates::ListedImages, false, all),
         (Candidates::ListedOpen, true, none),
         (Candidates::ListedNearest, true, none),
-        (Candidates::ListedImages, true, in_double),
+        (Candidates::ListedImages, true, all),
     ];
     let Some(work) = of_kernel(force) else {
         return Vec::new();
@@ -284,6 +280,7 @@ fn filter_programs() -> impl Iterator<Item = Program> {
     let in_double = [
         (Work::Lists(full), Candidates::Periodic, false, named),
         (Work::Geometry(full), Candidates::Open, true, nearest),
+        (Work::Count, Candidates::OneSet, false, radii),
         (kernel, Candidates::Tilted, false, both),
     ];
     let kinds = kinds.map(|kind| (kind, false));

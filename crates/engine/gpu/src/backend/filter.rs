@@ -16,10 +16,9 @@
 //!
 //! # Double precision
 //!
-//! Cut-offs are compared in the precision of the positions, so the table is copied in it, and a
-//! table in another one is refused. Types, exclusions and chosen targets are the same numbers in
-//! either; a share also has the positions of its targets as given. Radii of single points are in
-//! `f32` alone.
+//! Cut-offs and radii of single points are compared in the precision of the positions, so they are
+//! copied in it, and those in another one are refused. Types, exclusions and chosen targets are the
+//! same numbers in either; a share also has the positions of its targets as given.
 //!
 //! # Invariant
 //!
@@ -28,27 +27,21 @@
 //! are only compared, never looked up; the caller guarantees that they ascend.
 
 use super::{
-    gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints, refused::RefusedData,
+    gpu::GpuBackend,
+    lattice::DeviceLattice,
+    per_point::{PerPoint, Stamped},
+    points::DevicePoints,
+    refused::RefusedData,
     share::DeviceShare,
 };
 use crate::{
-    constants::READ_AHEAD,
     error::{Error, ErrorKind, fits, reserved},
     launch::{Filters, Nearest},
     memory::{Buffer, kept_buffers},
     traversal::Filtering,
 };
 use cudarc::driver::DeviceRepr;
-use nearfield_grid::Precision;
-
-/// Values with a number that tells them from those there were before.
-#[derive(Debug, Clone, Copy)]
-pub struct Stamped<T> {
-    /// In memory of the host.
-    pub values: T,
-    /// Another one for other values; never 0.
-    pub stamp: u64,
-}
+use nearfield_grid::{Precision, Radii};
 
 /// Pairs of points of one set that are no neighbours, in whatever image.
 #[derive(Debug, Clone, Copy)]
@@ -74,123 +67,8 @@ pub struct HostPointData<'a> {
     pub exclusions: Option<Stamped<HostExclusions<'a>>>,
     /// Whether each point is searched for as a target.
     pub chosen: Option<Stamped<&'a [bool]>>,
-    /// Radii, at most that of the lattice, in the unit of the coordinates.
-    pub radii: Option<Stamped<&'a [f32]>>,
-}
-
-/// A number per point on the device, as given and in the order of a sort.
-#[derive(Debug)]
-pub(super) struct PerPoint<T> {
-    what: &'static str,
-    given: Buffer<T>,
-    sorted: Buffer<T>,
-    /// That of the values; 0 for none.
-    pub(super) stamp: u64,
-    /// The number of the sort by which `sorted` was arranged; 0 for none.
-    sort: u64,
-    /// Number of values.
-    points: usize,
-}
-
-impl<T: DeviceRepr> PerPoint<T> {
-    pub(super) fn new(what: &'static str) -> Self {
-        Self {
-            what,
-            given: Buffer::new(what),
-            sorted: Buffer::new(what),
-            stamp: 0,
-            sort: 0,
-            points: 0,
-        }
-    }
-
-    /// Takes the values of a set of so many points. Returns true if they are new.
-    fn take(
-        &mut self,
-        backend: &GpuBackend,
-        values: Option<Stamped<&[T]>>,
-        points: usize,
-    ) -> Result<bool, Error> {
-        let Some(Stamped { values, stamp }) = values else {
-            return Ok(false);
-        };
-        fits(self.what, values.len(), points)?;
-        if self.stamp == stamp && self.points == points {
-            return Ok(false);
-        }
-        (self.stamp, self.sort) = (0, 0);
-        self.given.upload(&backend.stream, values)?;
-        (self.stamp, self.points) = (stamp, points);
-        Ok(true)
-    }
-
-    /// Makes room for the values of a set of so many points, which `write` is handed the address
-    /// of.
-    pub(super) fn receive(
-        &mut self,
-        backend: &GpuBackend,
-        points: usize,
-        stamp: u64,
-        write: impl FnOnce(u64) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        (self.stamp, self.sort) = (0, 0);
-        self.given.reserve(&backend.stream, points)?;
-        write(self.given.address())?;
-        (self.stamp, self.points) = (stamp, points);
-        Ok(())
-    }
-
-    /// Forgets the values of a stamp; false if these are others, which stay.
-    pub(super) fn forget(&mut self, stamp: u64) -> bool {
-        let same = self.stamp == stamp;
-        if same {
-            self.stamp = 0;
-        }
-        same
-    }
-
-    /// What the values are, in messages.
-    pub(super) fn what(&self) -> &'static str {
-        self.what
-    }
-
-    /// Brings values of four bytes into the order of the sorted points.
-    fn arrange(&mut self, backend: &GpuBackend, points: &DevicePoints) -> Result<(), Error> {
-        let is_of = self.stamp != 0 && self.points == points.len();
-        if !is_of || points.is_empty() || self.sort == points.last_sort() {
-            return Ok(());
-        }
-        self.sort = 0;
-        let room = points.len() + READ_AHEAD as usize;
-        self.sorted.reserve(&backend.stream, room)?;
-        let (from, to) = (self.given.address(), self.sorted.address());
-        let layout = points.layout();
-        (backend.shared.grid).values_in_order(&backend.stream, &layout, from, 1, to)?;
-        self.sort = points.last_sort();
-        Ok(())
-    }
-
-    /// Returns true if there are values of so many points.
-    fn is_of(&self, points: &DevicePoints) -> bool {
-        self.stamp != 0 && self.points == points.len()
-    }
-
-    /// Returns true if there are values of these points in the order of their last sort.
-    fn is_arranged(&self, points: &DevicePoints) -> bool {
-        self.is_of(points) && self.sort == points.last_sort()
-    }
-
-    /// Where the values are, as of targets and as of sources; 0 for none.
-    pub(super) fn addresses(&self) -> [u64; 2] {
-        if self.stamp == 0 {
-            return [0; 2];
-        }
-        [self.given.address(), self.sorted.address()]
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.given.bytes() + self.sorted.bytes()
-    }
+    /// Radii, at most that of the lattice, in the unit and the precision of the coordinates.
+    pub radii: Option<Stamped<Radii<'a>>>,
 }
 
 kept_buffers! {
@@ -216,6 +94,7 @@ pub struct DevicePointData {
     /// Of the lists, and points that they are of; 0 for none.
     pub(super) lists_stamp: u64,
     lists_of: usize,
+    /// In double precision two words a number.
     pub(super) radii: PerPoint<f32>,
     /// No radius is larger.
     pub(super) largest: f32,
@@ -321,6 +200,14 @@ pub(super) struct NearestOrigin {
     pub(super) k: u32,
 }
 
+/// Words of four bytes of a number in this precision.
+pub(super) fn words_of(precision: Precision) -> usize {
+    match precision {
+        Precision::Single => 1,
+        Precision::Double => 2,
+    }
+}
+
 /// Identity of a filter: the stamps of what it reads, but for the nearest.
 pub(super) type FilterOrigin = [u64; 7];
 
@@ -377,9 +264,18 @@ impl GpuBackend {
             let types = given.types.map_or(&[][..], |types| types.values);
             data.types_bound = types.iter().max().map_or(0, |most| most.saturating_add(1));
         }
-        if data.radii.take(self, given.radii, points)? {
-            let radii = given.radii.map_or(&[][..], |radii| radii.values);
-            data.largest = radii.iter().copied().fold(0.0, f32::max);
+        if let Some(Stamped { values, stamp }) = given.radii {
+            let (words, count): (&[f32], usize) = match values {
+                Radii::Single(radii) => (radii, 1),
+                Radii::Double(radii) => (bytemuck::cast_slice(radii), 2),
+            };
+            let words = Some(Stamped {
+                values: words,
+                stamp,
+            });
+            if data.radii.take_words(self, words, count, points)? {
+                data.largest = largest_of(values);
+            }
         }
         if let Some(Stamped { values, stamp }) = given.exclusions {
             match values {
@@ -482,6 +378,22 @@ impl DevicePointData {
     }
 }
 
+/// The largest of these, rounded up; 0 of none.
+fn largest_of(radii: Radii<'_>) -> f32 {
+    match radii {
+        Radii::Single(radii) => radii.iter().copied().fold(0.0, f32::max),
+        Radii::Double(radii) => {
+            let largest = radii.iter().copied().fold(0.0, f64::max);
+            let near = largest as f32;
+            if f64::from(near) < largest {
+                near.next_up()
+            } else {
+                near
+            }
+        }
+    }
+}
+
 /// Where a number of both points is, of the targets and of the sources.
 fn addresses<T: DeviceRepr>(
     [targets, sources]: [Option<&DevicePointData>; 2],
@@ -581,8 +493,11 @@ impl DeviceFilter<'_> {
         let excluded = !self.excluded
             || listed
             || of_targets.molecules.is_of(targets) && of_sources.molecules.is_arranged(sources);
-        let radii = (!self.radii[0] || of_targets.radii.is_of(targets))
-            && (!self.radii[1] || of_sources.radii.is_arranged(sources));
+        let words = words_of(sources.precision());
+        let of_precision = |data: &DevicePointData| data.radii.words == words;
+        let radii = (!self.radii[0] || of_targets.radii.is_of(targets) && of_precision(of_targets))
+            && (!self.radii[1]
+                || of_sources.radii.is_arranged(sources) && of_precision(of_sources));
         let nearest = self.nearest.is_none_or(|last| {
             last.of.is_some_and(|of| {
                 let sorts = [targets.last_sort(), sources.last_sort()];

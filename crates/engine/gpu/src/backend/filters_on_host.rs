@@ -213,20 +213,19 @@ fn address<V>(values: &[V]) -> u64 {
 
 #[test]
 fn walks_with_filters_find_the_pairs_that_are_left() {
-    check_filtered_walks(Runner::new(Level::Quick), constants::RADII);
+    check_filtered_walks(Runner::new(Level::Quick));
 }
 
-/// Radii of single points are in `f32` alone.
 #[test]
 fn walks_with_filters_in_double_find_the_pairs_that_are_left() {
-    check_filtered_walks(Runner::in_double(Level::Quick), 0);
+    check_filtered_walks(Runner::in_double(Level::Quick));
 }
 
-fn check_filtered_walks<T: Real>(runner: Runner<T>, radii: u32)
+fn check_filtered_walks<T: Real>(runner: Runner<T>)
 where
     for<'a> Positions<'a>: From<&'a [[T; 3]]>,
 {
-    let all = constants::NAMED + constants::NEAREST + radii;
+    let all = constants::NAMED + constants::NEAREST + constants::RADII;
     let macros = [
         format!("-DNF_FILTERS={all}"),
         format!("-DNF_DOUBLE={}", u32::from(is_double::<T>())),
@@ -269,7 +268,8 @@ where
             Filters {
                 target_radii: address(gathered),
                 source_radii: address(&kept.1),
-                largest_source: scattered.iter().fold(0.0, |most, r| r.to_f64().max(most)) as f32,
+                largest_source: (scattered.iter().fold(0.0, |most, r| r.to_f64().max(most)) as f32)
+                    .next_up(),
                 ..others
             }
         };

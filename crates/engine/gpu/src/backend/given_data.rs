@@ -9,17 +9,18 @@
 //! types and radii are within the range that was asked for, so kernels may look them up unchecked.
 
 use super::{
-    filter::{DevicePointData, PerPoint},
+    filter::{DevicePointData, words_of},
     gpu::GpuBackend,
+    per_point::PerPoint,
     refused::{NotedData, RefusedData, RefusedPointData},
 };
 use crate::{
     error::{Error, ErrorKind, fits},
-    handles::{DeviceValue, DeviceView},
+    handles::{DeviceValue, DeviceView, PositionNumber},
     launch::{PointDataKernels, TakenValues},
 };
 use cudarc::driver::DeviceRepr;
-use std::ops::RangeInclusive;
+use nearfield_grid::Radius;
 
 /// A type of whole numbers that data of points may be given in. What is kept has 32 bits; numbers
 /// beyond, and negative ones, are refused.
@@ -57,7 +58,7 @@ pub(super) fn received<T: DeviceRepr, G: DeviceValue>(
     backend: &GpuBackend,
     (values, notes): (&mut PerPoint<T>, &mut RefusedData),
     given: &DeviceView<'_, G>,
-    (kind, about): (usize, NotedData),
+    (kind, words, about): (usize, usize, NotedData),
     take: impl FnOnce(&PointDataKernels, TakenValues) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let points = about.points;
@@ -67,7 +68,7 @@ pub(super) fn received<T: DeviceRepr, G: DeviceValue>(
     let kernels = backend.shared.point_data()?;
     let refused = notes.words_of(backend, kind)?;
     let (from, _in_use) = given.device_ptr(backend.stream());
-    values.receive(backend, points, about.stamp, |to| {
+    values.receive(backend, (words, points), about.stamp, |to| {
         if notes.of[kind].stamp != 0 {
             kernels.retire(&backend.stream, refused)?;
         }
@@ -84,17 +85,18 @@ pub(super) fn received<T: DeviceRepr, G: DeviceValue>(
 }
 
 impl GpuBackend {
-    /// Takes the radii of a set's points from an array of the device; those that are not within
-    /// `usable` are refused later. Searches walk as far as the largest usable one. Does not wait.
+    /// Takes the radii of a set's points from an array of the device, in the precision of `largest`;
+    /// those that are not from [`Radius::MIN`] to `largest` are refused later, and named as `f32`,
+    /// rounded away from that range. Searches walk as far as the largest. Does not wait.
     ///
     /// # Errors
     /// [`ErrorKind::FieldLength`] for another number than `points`, [`ErrorKind::OtherDevice`],
     /// [`ErrorKind::OutOfMemory`] and those of loading a program.
-    pub fn receive_radii(
+    pub fn receive_radii<T: PositionNumber>(
         &self,
         data: &mut DevicePointData,
-        radii: &DeviceView<'_, f32>,
-        usable: RangeInclusive<f32>,
+        radii: &DeviceView<'_, T>,
+        largest: Radius,
         points: usize,
         stamp: u64,
     ) -> Result<(), Error> {
@@ -103,10 +105,13 @@ impl GpuBackend {
             points,
             largest: u32::MAX,
         };
-        data.largest = *usable.end();
+        let most = largest.value_f64();
+        data.largest = largest.value().next_up();
         let to = (&mut data.radii, &mut data.refused);
-        received(self, to, radii, (0, about), |kernels, values| {
-            kernels.radii(&self.stream, values, usable)
+        let words = words_of(largest.precision());
+        received(self, to, radii, (0, words, about), |kernels, values| {
+            let precisions = [T::PRECISION, largest.precision()];
+            kernels.radii(&self.stream, values, precisions, most)
         })
     }
 
@@ -131,7 +136,7 @@ impl GpuBackend {
         let most = u32::try_from(types).map_or(u32::MAX, |types| types.saturating_sub(1));
         data.types_bound = most.saturating_add(1);
         let to = (&mut data.types, &mut data.refused);
-        received(self, to, given, (1, about), |kernels, values| {
+        received(self, to, given, (1, 1, about), |kernels, values| {
             let wide = size_of::<T>() == 8;
             kernels.numbers(&self.stream, values, wide, most.min(T::LARGEST))
         })
@@ -155,7 +160,7 @@ impl GpuBackend {
             largest: T::LARGEST,
         };
         let to = (&mut data.molecules, &mut data.refused);
-        received(self, to, given, (2, about), |kernels, values| {
+        received(self, to, given, (2, 1, about), |kernels, values| {
             kernels.numbers(&self.stream, values, size_of::<T>() == 8, T::LARGEST)
         })?;
         data.lists_stamp = 0;
@@ -227,9 +232,10 @@ mod tests {
 
     use crate::backend::stored_on_host::kernels;
     use nearfield_testkit::random::Random;
-    use std::sync::PoisonError;
+    use std::{ffi::c_void, sync::PoisonError};
 
-    type RunRadii = unsafe extern "C" fn(*const f32, u32, f32, f32, *mut f32, *mut u64);
+    type RunRadii =
+        unsafe extern "C" fn(*const c_void, u32, u32, u32, f64, f64, *mut c_void, *mut u64);
     type RunRetire = unsafe extern "C" fn(*mut u64);
     type RunNumbers = unsafe extern "C" fn(*const u32, u32, u32, u32, *mut u32, *mut u64);
 
@@ -267,11 +273,13 @@ mod tests {
             // SAFETY: declared so in stored.cpp; every array has a value per point.
             unsafe {
                 library.get::<RunRadii>(b"run_radii").unwrap()(
-                    radii.as_ptr(),
+                    radii.as_ptr().cast(),
+                    0,
+                    0,
                     count as u32,
                     0.25,
                     2.0,
-                    to.as_mut_ptr(),
+                    to.as_mut_ptr().cast(),
                     refused.as_mut_ptr(),
                 );
             }
@@ -281,6 +289,36 @@ mod tests {
             unsafe { library.get::<RunRetire>(b"run_retire").unwrap()(refused.as_mut_ptr()) };
             assert_eq!(refused, [0, 0, u64::from(!bad.is_empty())]);
         }
+    }
+
+    #[test]
+    fn radii_of_either_precision_are_kept_in_that_of_the_search() {
+        let Some(library) = kernels::<f32>(0) else {
+            return;
+        };
+        let library = library.lock().unwrap_or_else(PoisonError::into_inner);
+        let run = |from: *const c_void, [wide, exact]: [u32; 2], to: *mut c_void| {
+            let mut refused = [0; 3];
+            // SAFETY: as above, with three values each.
+            unsafe {
+                let take = library.get::<RunRadii>(b"run_radii").unwrap();
+                take(from, wide, exact, 3, 0.25, 2.0, to, refused.as_mut_ptr());
+            }
+            refused
+        };
+        let wide = [0.1f64 + 0.2, 2.0f64.next_up(), 0.25f64.next_down()];
+        let mut exact = [0.0f64; 3];
+        let refused = run(wide.as_ptr().cast(), [1, 1], exact.as_mut_ptr().cast());
+        assert_eq!(exact, [0.1 + 0.2, 0.25, 0.25]);
+        assert_eq!(refused, words(&[(1, 2.0f32.next_up().to_bits()), (2, 0)]));
+        // Rounded to f32 they are usable.
+        let mut rounded = [0.0f32; 3];
+        let refused = run(wide.as_ptr().cast(), [1, 0], rounded.as_mut_ptr().cast());
+        assert_eq!((rounded, refused), ([0.3, 2.0, 0.25], words(&[])));
+        let narrow = [0.3f32, 0.1, 2.5];
+        let refused = run(narrow.as_ptr().cast(), [0, 1], exact.as_mut_ptr().cast());
+        assert_eq!(exact, [f64::from(0.3f32), 0.25, 0.25]);
+        assert_eq!(refused, words(&[(1, 0.1f32.to_bits()), (2, 0)]));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::{
     error::{Error, ErrorKind},
     handles::{Context, DeviceValue, Event, Stream},
     launch::{
-        AscendKernels, GridKernels, PointDataKernels, ShareKernels, SlotKernels, TraversalKernels,
+        AscendKernels, ColumnsKernel, GridKernels, PointDataKernels, ShareKernels, SlotKernels, TraversalKernels,
     },
     memory::{HostBuffer, HostCopy, Queue},
     program::{Module, Modules, Program},
@@ -72,6 +72,8 @@ pub(super) struct Shared {
     ascend: [OnceLock<AscendKernels>; 2],
     /// Loaded when lists are first traversed.
     slots: OnceLock<SlotKernels>,
+    /// Loaded when lists are first written to arrays of the caller.
+    columns: OnceLock<ColumnsKernel>,
     /// Loaded when data of points first come from the device.
     point_data: OnceLock<PointDataKernels>,
     /// Loaded when a job first asks for them.
@@ -131,6 +133,14 @@ impl Shared {
         self.loaded(&self.slots, SlotKernels::load)
     }
 
+    /// The kernel that copies lists to arrays of pairs, compiled when it is first asked for.
+    ///
+    /// # Errors
+    /// The errors of compiling and loading a program.
+    pub(super) fn columns(&self) -> Result<&ColumnsKernel, Error> {
+        self.loaded(&self.columns, ColumnsKernel::load)
+    }
+
     /// The kernels that take data of points from the device, compiled when they are first asked
     /// for.
     ///
@@ -180,6 +190,7 @@ impl Shared {
             share: OnceLock::new(),
             ascend: [const { OnceLock::new() }; 2],
             slots: OnceLock::new(),
+            columns: OnceLock::new(),
             point_data: OnceLock::new(),
             id: ContextId::of(&context.0)?,
             context,

@@ -65,6 +65,8 @@ kept_buffers! {
         pub(super) list_starts: u64 = "starts of lists",
         /// Lengths in the caller's order.
         pub(super) list_counts: u32 = "lengths of lists",
+        /// Sums of the blocks that copy lists to arrays of the caller.
+        pub(super) columns: u64 = "sums of lists",
         /// State of the tiles of the scan.
         tiles: u64 = "tiles of a scan",
         /// Its status, whose `pairs` is the largest total since the host looked.

@@ -34,6 +34,7 @@ mod all_pairs;
 mod asked;
 mod catalogue;
 mod chunks;
+mod columns;
 mod counts;
 mod delivery;
 mod device_fields;
@@ -56,6 +57,7 @@ mod on_host;
 mod order;
 mod pair_arrays;
 mod pairs;
+mod per_point;
 mod points;
 mod refused;
 mod rows;
@@ -79,8 +81,9 @@ pub use delivery::{Delivered, ListPart};
 pub use device_fields::{CheckedField, DeviceField, DeviceFields, SideOfFields};
 pub use fields::{StagedField, StagedFields, StagedSides};
 pub use filter::{
-    DeviceCutoffs, DeviceFilter, DevicePointData, HostExclusions, HostPointData, LastPairs, Stamped,
+    DeviceCutoffs, DeviceFilter, DevicePointData, HostExclusions, HostPointData, LastPairs,
 };
+pub use columns::DeviceColumns;
 pub use given_data::PointNumber;
 pub use gpu::GpuBackend;
 pub use halo::{HaloField, HaloResults, HaloScratch};
@@ -90,6 +93,7 @@ pub use moved::{Moved, MovedPoints};
 pub use nearest::DeviceNearest;
 pub use pair_arrays::{DoublePairViews, GeometryQuantities, HostPairs, PairViews};
 pub use pairs::{Deliver, DeviceResults, PairCall, PairFields, PairScratch};
+pub use per_point::Stamped;
 pub use points::DevicePoints;
 pub use refused::{RefusedPointData, RefusedValues};
 pub use rows::HostRows;

@@ -46,11 +46,11 @@
 //! [`SYSTEM_MAX`](crate::constants::SYSTEM_MAX) points, or with more than 2²⁴ candidates, the
 //! images of all points that may be in reach, are refused.
 
-use super::gpu::GpuBackend;
+use super::{columns::DeviceColumns, given_data::PointNumber, gpu::GpuBackend};
 use crate::constants::{NONE, SYSTEM_BOX};
 use crate::{
     error::{Error, ErrorKind, fits},
-    handles::{DeviceValue, DeviceView},
+    handles::{DeviceValue, DeviceView, PositionNumber},
     launch::{PairOutput, SystemArrays, SystemsKernels, SystemsStatus, sources, units},
     memory::Buffer,
     program::Program,
@@ -76,6 +76,8 @@ pub struct DeviceSystems<'a, T> {
     pub cells: Option<DeviceView<'a, f64>>,
     /// Three flags of every system, or of one for all: whether it repeats along a vector.
     pub periodic: Option<DeviceView<'a, u8>>,
+    /// Pairs exactly as far apart as the radius are not neighbours.
+    pub strict: bool,
 }
 
 /// The same on the host.
@@ -91,6 +93,8 @@ pub struct HostSystems<'a, T> {
     pub cells: &'a [[[f64; 3]; 3]],
     /// Periodicity of every system, or one for all, or none.
     pub periodic: &'a [[bool; 3]],
+    /// Pairs exactly as far apart as the radius are not neighbours.
+    pub strict: bool,
 }
 
 /// Which arrays are written for pairs, and how.
@@ -122,7 +126,8 @@ pub struct PairQuantities {
 pub enum SystemsOutcome {
     /// So many pairs were written.
     Valid(u64),
-    /// The pairs had too little room, and have enough now: search once more.
+    /// The pairs had too little room: search once more. The arrays that are kept here have enough
+    /// now; those of a caller have to be longer.
     Repeat,
     /// This is the first system that cannot be searched; nothing was written.
     Fault(usize),
@@ -165,6 +170,8 @@ pub struct DevicePairs {
     periodic: Buffer<u8>,
     /// The last search.
     last: Option<Last>,
+    /// Pairs of the last search that was finished, also of those that had no room.
+    counted: u64,
 }
 
 /// What was started last, which later calls need to know: the device's answer makes sense only
@@ -178,7 +185,9 @@ struct Last {
     /// Bytes of a coordinate.
     real: usize,
     /// Pairs that there is room for.
-    capacity: usize,
+    capacity: u64,
+    /// The arrays are the caller's.
+    is_given: bool,
 }
 
 impl Default for DevicePairs {
@@ -201,6 +210,7 @@ impl Default for DevicePairs {
             cells: Buffer::new("cells of systems"),
             periodic: Buffer::new("periodicities of systems"),
             last: None,
+            counted: 0,
         }
     }
 }
@@ -232,6 +242,34 @@ impl GpuBackend {
         wanted: PairQuantities,
         pairs: &mut DevicePairs,
     ) -> Result<(), Error> {
+        self.start_device_systems(systems, (wanted, None), pairs)
+    }
+
+    /// The same, into arrays of the caller. If they are too short, the search has to be repeated
+    /// with longer ones: [`DevicePairs::counted`] says how many pairs there are.
+    ///
+    /// # Errors
+    /// As [`start_systems`](Self::start_systems).
+    pub fn start_systems_into<T: Real + PositionNumber, I: PointNumber>(
+        &self,
+        systems: &DeviceSystems<'_, T>,
+        kind: ListKind,
+        to: &mut DeviceColumns<'_, T, I>,
+        pairs: &mut DevicePairs,
+    ) -> Result<(), Error> {
+        pairs.last = None;
+        let wanted = to.quantities(kind);
+        let to = to.lend(&self.stream)?;
+        self.start_device_systems(systems, (wanted, Some(to.output)), pairs)
+    }
+
+    /// Starts a search into the arrays of the caller, or else into those that there are.
+    fn start_device_systems<T: Real + DeviceValue>(
+        &self,
+        systems: &DeviceSystems<'_, T>,
+        to: (PairQuantities, Option<PairOutput>),
+        pairs: &mut DevicePairs,
+    ) -> Result<(), Error> {
         pairs.last = None;
         let DeviceSystems {
             positions,
@@ -239,6 +277,7 @@ impl GpuBackend {
             radii,
             cells,
             periodic,
+            strict,
         } = systems;
         self.holds("positions of systems", positions.ordinal())?;
         self.holds("offsets of systems", offsets.ordinal())?;
@@ -273,9 +312,10 @@ impl GpuBackend {
             cells: addresses[0],
             periodic: addresses[1],
             many,
+            strict: u32::from(*strict),
             ..SystemArrays::default()
         };
-        self.start_arrays(arrays, [count, points], size_of::<T>(), wanted, pairs)
+        self.start_arrays(arrays, [count, points], size_of::<T>(), to, pairs)
     }
 
     /// Searches systems on the host, which are copied, until the pairs have room; waits for it.
@@ -333,6 +373,7 @@ impl GpuBackend {
             positions: pairs.positions.address(),
             offsets: pairs.offsets.address(),
             radii: pairs.radii.address(),
+            strict: u32::from(systems.strict),
             ..SystemArrays::default()
         };
         if !systems.cells.is_empty() {
@@ -350,7 +391,8 @@ impl GpuBackend {
         }
         arrays.many = many;
         let points = systems.positions.len();
-        self.start_arrays(arrays, [count, points], size_of::<T>(), wanted, pairs)
+        let to = (wanted, None);
+        self.start_arrays(arrays, [count, points], size_of::<T>(), to, pairs)
     }
 
     /// Starts all kernels for systems whose arrays are on the device.
@@ -359,7 +401,7 @@ impl GpuBackend {
         arrays: SystemArrays,
         [count, points]: [usize; 2],
         real: usize,
-        wanted: PairQuantities,
+        (wanted, given): (PairQuantities, Option<PairOutput>),
         pairs: &mut DevicePairs,
     ) -> Result<(), Error> {
         if count == 0 {
@@ -382,8 +424,12 @@ impl GpuBackend {
         pairs.sums.reserve(stream, blocks)?;
         pairs.status.reserve(stream, 1)?;
         pairs.status.fill_ones(stream)?;
-        let capacity = pairs.capacity(wanted, real);
-        let output = pairs.output(wanted, capacity);
+        let capacity = pairs.capacity(wanted, real) as u64;
+        let starts = pairs.starts.address();
+        let output = match given {
+            Some(given) => PairOutput { starts, ..given },
+            None => pairs.output(wanted, capacity),
+        };
         let arrays = SystemArrays {
             boxes: pairs.boxes.address(),
             units: pairs.units.address(),
@@ -405,7 +451,8 @@ impl GpuBackend {
             count,
             wanted,
             real,
-            capacity,
+            capacity: output.capacity,
+            is_given: given.is_some(),
         });
         Ok(())
     }
@@ -437,10 +484,14 @@ impl GpuBackend {
         }
         // Without systems no kernel has written it.
         let all = if last.count == 0 { 0 } else { all };
-        let needed = usize::try_from(all).unwrap_or(usize::MAX);
-        if needed <= last.capacity || last.wanted.is_empty() {
+        pairs.counted = all;
+        if all <= last.capacity || last.wanted.is_empty() {
             return Ok(SystemsOutcome::Valid(all));
         }
+        if last.is_given {
+            return Ok(SystemsOutcome::Repeat);
+        }
+        let needed = usize::try_from(all).unwrap_or(usize::MAX);
         pairs.make_room(&self.stream, last.wanted, last.real, needed)?;
         Ok(SystemsOutcome::Repeat)
     }
@@ -573,7 +624,7 @@ impl DevicePairs {
 
     /// Where kernels write. The address of an array that is not wanted is 0, which kernels take as
     /// that.
-    fn output(&self, wanted: PairQuantities, capacity: usize) -> PairOutput {
+    fn output(&self, wanted: PairQuantities, capacity: u64) -> PairOutput {
         let of = |is_wanted: bool, address: u64| if is_wanted { address } else { 0 };
         PairOutput {
             starts: self.starts.address(),
@@ -582,10 +633,15 @@ impl DevicePairs {
             images: of(wanted.images, self.images.address()),
             displacements: of(wanted.displacements, self.displacements.address()),
             distances: of(wanted.distances, self.distances.address()),
-            capacity: capacity as u64,
+            capacity,
             index_bytes: wanted.index_bytes() as u32,
             pad: 0,
         }
+    }
+
+    /// Pairs of the last search that was finished, of which there may be more than had room.
+    pub fn counted(&self) -> u64 {
+        self.counted
     }
 
     /// The offsets of the last search on the device: the first entry of every point, and behind
@@ -596,9 +652,10 @@ impl DevicePairs {
     }
 
     /// An array of the last search on the device, in values that its elements consist of, with room
-    /// behind the last pair. None of a quantity that was not wanted, or of values of another size.
+    /// behind the last pair. None of a quantity that was not wanted, or of values of another size,
+    /// or that was written to an array of the caller.
     pub fn array<V: DeviceValue>(&self, quantity: PairArray) -> Option<DeviceView<'_, V>> {
-        let Last { wanted, real, .. } = self.last?;
+        let Last { wanted, real, .. } = self.last.filter(|last| !last.is_given)?;
         let index = wanted.index_bytes();
         let (is_wanted, bytes, view) = match quantity {
             PairArray::Offsets => return None,

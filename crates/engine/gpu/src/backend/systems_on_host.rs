@@ -32,7 +32,7 @@ fn kernels() -> Option<&'static Mutex<Library>> {
 /// faults.
 fn run<T: Real>(
     batch: &Batch<T>,
-    half: bool,
+    [half, strict]: [bool; 2],
     systems: usize,
     all: usize,
 ) -> Option<Result<Vec<Pair<T>>, [u32; 2]>> {
@@ -61,6 +61,8 @@ fn run<T: Real>(
             | many(batch.cells.len()) << 1
             | many(batch.periodic.len()) << 2,
         half: u32::from(half),
+        strict: u32::from(strict),
+        pad: 0,
     };
     let library = library.lock().unwrap_or_else(PoisonError::into_inner);
     let call = |output: &PairOutput| {
@@ -139,7 +141,7 @@ fn pairs_are_the_contracts<T: Real>(seed: u64, kinds: &[ListKind]) {
     for &kind in kinds {
         let batch = drawn::<T>(seed, 14);
         let expected = batch.pairs(kind);
-        let Some(found) = run(&batch, kind == ListKind::Half, 14, expected.len()) else {
+        let Some(found) = run(&batch, [kind == ListKind::Half, false], 14, expected.len()) else {
             return;
         };
         let found = found.unwrap();
@@ -158,13 +160,43 @@ fn kernels_find_the_pairs_of_the_contract_in_double() {
     pairs_are_the_contracts::<f64>(80, &[ListKind::Full]);
 }
 
+/// Points on a lattice of whole numbers, where many pairs are exactly as far apart as the radius.
+fn strict_pairs_are_nearer<T: Real>() {
+    let whole = |n: usize| T::round(n as f64);
+    let points: Vec<[T; 3]> = (0..60)
+        .map(|n| [whole(n % 4), whole(n / 4 % 4), whole(n / 16)])
+        .collect();
+    let cell = [[4.0, 0.0, 0.0], [0.0, 4.0, 0.0], [0.0, 0.0, 4.0]];
+    let mut batch = Batch::drawn(11, 0, 1);
+    // The square of 2 is a power of two, those of 3 and 1.5 are not.
+    for radius in [1.0, 2.0, 3.0, 1.5] {
+        batch.push(&points, radius, cell, [true, true, false]);
+    }
+    let closed = batch.pairs(ListKind::Full);
+    let mut expected = closed.clone();
+    expected.retain(|pair| {
+        let system = batch.offsets.partition_point(|&first| first <= pair.target) - 1;
+        pair.distance < T::round(batch.radii[system])
+    });
+    assert!(expected.len() + 500 < closed.len());
+    if let Some(found) = run(&batch, [false, true], 4, expected.len()) {
+        assert!(found.unwrap() == expected);
+    }
+}
+
+#[test]
+fn strict_searches_leave_out_pairs_exactly_as_far_apart_as_the_radius() {
+    strict_pairs_are_nearer::<f32>();
+    strict_pairs_are_nearer::<f64>();
+}
+
 #[test]
 fn the_first_system_that_cannot_be_searched_is_noted_and_nothing_is_read_by_it() {
     let few = || Batch::<f32>::drawn(90, 20, 24);
     let fault = |change: &dyn Fn(&mut Batch<f32>)| {
         let mut batch = few();
         change(&mut batch);
-        match run(&batch, false, 20, 0) {
+        match run(&batch, [false; 2], 20, 0) {
             None => None,
             Some(Ok(_)) => panic!("it was searched"),
             Some(Err(fault)) => Some(fault),

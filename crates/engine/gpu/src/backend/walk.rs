@@ -129,9 +129,6 @@ impl PairOfPoints<'_> {
         };
         let filtering = self.filter.filtering();
         let double = self.precision() == Precision::Double;
-        if double && filtering.radii {
-            return Err(Error::from(ErrorKind::InDouble("radii of single points")));
-        }
         if strategy != Strategy::Flat && filtering != Filtering::default() {
             return Err(Error::from(ErrorKind::FilteredStrategy {
                 strategy: strategy.name(),

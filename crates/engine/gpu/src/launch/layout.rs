@@ -203,9 +203,9 @@ nearfield_shared::shared_structs! {
         pub(crate) excluded_starts: u64,
         /// The points that every point excludes, ascending.
         pub(crate) excluded: u64,
-        /// Radius of every target.
+        /// Radius of every target, in the precision of the positions.
         pub(crate) target_radii: u64,
-        /// Radius of every source, with room for `READ_AHEAD` more.
+        /// The same of every source, with room for `READ_AHEAD` more.
         pub(crate) source_radii: u64,
         /// The last pair that is kept of every target, where only the nearest are.
         pub(crate) nearest: u64,
@@ -427,13 +427,42 @@ nearfield_shared::shared_structs! {
         pub(crate) many: u32,
         /// 1 for pairs that stand once.
         pub(crate) half: u32,
+        /// 1 where pairs exactly as far apart as the radius are left out.
+        pub(crate) strict: u32,
+        /// Fills the struct up.
+        pub(crate) pad: u32,
     }
 
-    /// `PairOutput` of systems.cuh: where the pairs of systems go. Arrays that are not wanted are
-    /// 0.
+    /// `StoredLists` of columns.cuh: lists in a storage, and the geometry of their pairs. Arrays
+    /// that are not wanted are 0.
+    #[derive(Debug, Clone, Copy, Default)]
+    pub(crate) struct StoredLists {
+        /// Where the list of every target begins, in the caller's order.
+        pub(crate) starts: u64,
+        /// Its length.
+        pub(crate) counts: u64,
+        /// The caller's indices of the neighbours.
+        pub(crate) entries: u64,
+        /// Three `i32` per entry.
+        pub(crate) images: u64,
+        /// Three numbers per entry, in the precision of the positions.
+        pub(crate) displacements: u64,
+        /// A number per entry.
+        pub(crate) distances: u64,
+        /// Entries in the storage.
+        pub(crate) capacity: u64,
+        /// A number per block and one before them, all zero.
+        pub(crate) sums: u64,
+        /// Targets.
+        pub(crate) count: u32,
+        /// Words of four bytes of a number.
+        pub(crate) wide: u32,
+    }
+
+    /// `PairOutput` of pair_output.cuh: where pairs go. Arrays that are not wanted are 0.
     #[derive(Debug, Clone, Copy, Default)]
     pub(crate) struct PairOutput {
-        /// Entries before every point, and of all behind the last.
+        /// Entries before every point, and of all behind the last; of lists 0.
         pub(crate) starts: u64,
         /// Target of every pair, `index_bytes` each.
         pub(crate) targets: u64,
@@ -498,6 +527,7 @@ laid_out_for_kernels!(
     Outlet,
     PairArrays,
     Stored,
+    StoredLists,
     Following,
     Arguments,
     Launches,

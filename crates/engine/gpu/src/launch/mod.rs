@@ -12,6 +12,7 @@
 //! | `all_pairs` | all_pairs.cu | sums without a radius |
 //! | `systems` | systems.cu | pairs of many small systems |
 //! | `ascend` | ascend.cu | lists into ascending order, or nearest first |
+//! | `columns` | columns.cu | lists as arrays of pairs |
 //! | `stored` | stored.cu, slots.cu | pair kernels over stored lists |
 //! | `point_data` | point_data.cu | data of points that filters read, from the device |
 //! | `user_kernel` | programs of callers | theirs |
@@ -24,6 +25,7 @@
 
 mod all_pairs;
 mod ascend;
+mod columns;
 mod grid;
 mod kernel;
 mod kernel_lattice;
@@ -39,13 +41,14 @@ mod user_kernel;
 
 pub(crate) use all_pairs::{AllPairsKernels, RowsOfGrid, Summing};
 pub(crate) use ascend::{AscendKernels, ByDistance, ListsToSort};
+pub(crate) use columns::ColumnsKernel;
 pub(crate) use grid::{GridKernels, ListArrays, Scan, Sorting};
 pub use kernel::LaunchShape;
 pub(crate) use kernel::{SCAN_TILE, scan_tiles};
 pub use kernel_lattice::KernelLattice;
 pub(crate) use layout::{
     Arguments as ChildArguments, FilteredWalk, Filters, Following, Geometry, Lattice, Launches,
-    MAX_UNIFORMS, Nearest, Outlet, PairArrays, PairOutput, Parts, Points, Row, Status, Stored,
+    MAX_UNIFORMS, Nearest, Outlet, PairArrays, PairOutput, Parts, Points, Row, Status, Stored, StoredLists,
     StridedChannels, SystemArrays, SystemsStatus, Table, Walk, image_steps,
 };
 pub(crate) use point_data::{PointDataKernels, TakenValues};

@@ -7,7 +7,7 @@ use crate::{
     program::{Modules, Program},
 };
 use cudarc::driver::sys::CUdeviceptr;
-use std::ops::RangeInclusive;
+use nearfield_grid::{Precision, Radius};
 
 /// The kernels, loaded when data of points first come from the device.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct TakenValues {
     pub(crate) from: CUdeviceptr,
     /// Number of points.
     pub(crate) count: u32,
-    /// Room for a value of four bytes per point.
+    /// Room for a value per point.
     pub(crate) to: CUdeviceptr,
     /// Three words of 64 bits about the values that were refused.
     pub(crate) refused: CUdeviceptr,
@@ -50,12 +50,13 @@ impl PointDataKernels {
         unsafe { self.retire.start(queue, one_each(1), &[&refused]) }
     }
 
-    /// Takes radii, of `f32`, within `usable`.
+    /// Takes radii from the least usable one to `most`, of the first precision, in the second.
     pub(crate) fn radii(
         &self,
         queue: &Queue,
         values: TakenValues,
-        usable: RangeInclusive<f32>,
+        precisions: [Precision; 2],
+        most: f64,
     ) -> Result<(), Error> {
         let TakenValues {
             from,
@@ -63,12 +64,16 @@ impl PointDataKernels {
             to,
             refused,
         } = values;
-        let (least, most) = usable.into_inner();
+        let [wide, exact] = precisions.map(|precision| u32::from(precision == Precision::Double));
+        let least = f64::from(Radius::MIN);
         let shape = one_each(count as usize);
-        // SAFETY: as take_radii declares; both arrays have a value per point.
+        // SAFETY: as take_radii declares; both arrays have a value of their precision per point.
         unsafe {
-            self.radii
-                .start(queue, shape, &[&from, &count, &least, &most, &to, &refused])
+            self.radii.start(
+                queue,
+                shape,
+                &[&from, &wide, &exact, &count, &least, &most, &to, &refused],
+            )
         }
     }
 

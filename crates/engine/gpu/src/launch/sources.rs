@@ -7,7 +7,7 @@
 
 use super::layout::{
     Arguments, Filters, Following, Geometry, Lattice, Launches, Nearest, Outlet, PairArrays,
-    PairOutput, Parts, Points, Row, Status, Stored, SystemArrays, SystemsStatus, Walk,
+    PairOutput, Parts, Points, Row, Status, Stored, StoredLists, SystemArrays, SystemsStatus, Walk,
 };
 use crate::constants;
 use nearfield_pairs::texts::{FAST, SUM_TILE};
@@ -93,6 +93,16 @@ const TILES: Header = Header::new(
     "all_pairs.cuh",
     include_str!("../../../../../kernels/cuda/all_pairs.cuh"),
 );
+const PAIR_OUTPUT: Header = Header::new(
+    "pair_output.cuh",
+    include_str!("../../../../../kernels/cuda/pair_output.cuh"),
+)
+.with(&[PairOutput::LAYOUT]);
+const LIST_COLUMNS: Header = Header::new(
+    "columns.cuh",
+    include_str!("../../../../../kernels/cuda/columns.cuh"),
+)
+.with(&[StoredLists::LAYOUT]);
 
 const LOOK_BACK: Header = Header::new(
     "look_back.cuh",
@@ -106,8 +116,7 @@ const SYSTEM_BOXES: Header = Header::new(
 const SYSTEM_PAIRS: Header = Header::new(
     "systems.cuh",
     include_str!("../../../../../kernels/cuda/systems.cuh"),
-)
-.with(&[PairOutput::LAYOUT]);
+);
 
 /// Arithmetic and a checksum, to see whether a device computes what the CPU computes.
 pub const PROBE: Source = Source {
@@ -330,10 +339,20 @@ pub const ALL_PAIRS: Source = Source {
 pub const SYSTEMS: Source = Source {
     name: "systems",
     text: include_str!("../../../../../kernels/cuda/systems.cu"),
-    headers: &[CONSTANTS, LOOK_BACK, SYSTEM_BOXES, SYSTEM_PAIRS],
+    headers: &[CONSTANTS, LOOK_BACK, PAIR_OUTPUT, SYSTEM_BOXES, SYSTEM_PAIRS],
     layouts: &[],
     launches_children: false,
     kernels: &["systems_prepare", "systems_search"],
+};
+
+/// Lists as arrays of pairs.
+pub const COLUMNS: Source = Source {
+    name: "columns",
+    text: include_str!("../../../../../kernels/cuda/columns.cu"),
+    headers: &[CONSTANTS, LOOK_BACK, PAIR_OUTPUT, LIST_COLUMNS],
+    layouts: &[],
+    launches_children: false,
+    kernels: &["columns_of_lists"],
 };
 
 /// The sources that are programs as they stand.
@@ -345,6 +364,7 @@ pub const ALL: &[Source] = &[
     ASCEND,
     SLOTS,
     POINT_DATA,
+    COLUMNS,
 ];
 
 /// The sources that become programs with the macros of a traversal.

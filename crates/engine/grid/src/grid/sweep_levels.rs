@@ -242,9 +242,9 @@ impl Grid {
         counts: [bool; 2],
         mut visit: impl FnMut(Run),
     ) -> Result<(), Shortage> {
-        let position = targets.points.position(slot);
+        let position = targets.points.position_f64(slot);
         if !self.has_levels() {
-            self.for_each_run(self.lattice.cell(position), visit);
+            self.for_each_run(self.lattice.cell_f64(position), visit);
             return Ok(());
         }
         for found in self.in_reach_of(targets, targets.level_of(slot), counts) {
@@ -253,7 +253,7 @@ impl Grid {
                 lattice,
                 start,
             } = found?;
-            grid.for_each_run_within(lattice, lattice.cell(position), |run| {
+            grid.for_each_run_within(lattice, lattice.cell_f64(position), |run| {
                 visit(moved(&run, start));
             });
         }
@@ -281,10 +281,10 @@ impl<'a> LevelSweep<'a> {
         for part in &mut self.parts {
             let (mut low, mut high) = (cell, [cell[0] + more, cell[1], cell[2]]);
             if !part.own {
-                low = part.lattice.cell(points.position(slots.start));
+                low = part.lattice.cell_f64(points.position_f64(slots.start));
                 high = low;
                 for slot in slots.start + 1..slots.end {
-                    let at = part.lattice.cell(points.position(slot));
+                    let at = part.lattice.cell_f64(points.position_f64(slot));
                     for axis in 0..3 {
                         low[axis] = low[axis].min(at[axis]);
                         high[axis] = high[axis].max(at[axis]);

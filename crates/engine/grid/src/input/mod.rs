@@ -18,5 +18,6 @@
 
 pub(crate) mod bounds;
 pub(crate) mod positions;
+pub(crate) mod radii;
 pub(crate) mod radius;
 pub(crate) mod value;

@@ -17,7 +17,7 @@ use crate::{Error, PointSetId, balance::Strategy};
 use nearfield_cpu::{
     CpuBackend, ListOrder, NeighborLists, PairFilter, PairGeometry, PairOfSets, SetRadii,
 };
-use nearfield_grid::{Bounds, Lattice, Precision};
+use nearfield_grid::{Bounds, Lattice, Precision, Radii};
 use nearfield_pairs::ListKind;
 use std::{
     fmt,
@@ -117,7 +117,7 @@ pub(crate) trait InputSets: fmt::Debug + Sync {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PairRules<'a> {
     pub(crate) filter: PairFilter<'a>,
-    pub(crate) radii: SetRadii<&'a [f32]>,
+    pub(crate) radii: SetRadii<Radii<'a>>,
     /// Tells cut-offs from those before.
     pub(crate) cutoffs: u64,
     /// Tell the data of targets and of sources from those before.

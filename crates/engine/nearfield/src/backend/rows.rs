@@ -15,7 +15,7 @@
 use super::{Job, PairRules, StepInput};
 use nearfield_cpu::{ExclusionArrays, NeighborLists, PairGeometry, SetRadii};
 use nearfield_grid::{
-    Bounds,
+    Bounds, Radii,
     memory::{Shortage, make_room},
 };
 use nearfield_pairs::{Field, ListKind};
@@ -152,7 +152,7 @@ pub(crate) struct Query<'a> {
     /// How many of the nearest are kept.
     pub(crate) nearest: Option<NonZeroU32>,
     /// The radii that count, of the positions and of the points of the set that is searched.
-    pub(crate) radii: SetRadii<&'a [f32]>,
+    pub(crate) radii: SetRadii<Radii<'a>>,
     /// Tells the radii of the set from those before.
     pub(crate) radii_stamp: u64,
     /// What filters ask of positions that are those of points; None for free positions.

@@ -67,6 +67,12 @@ pub struct DeviceListChunk<'a> {
 }
 
 impl DeviceEngine {
+    /// Bytes that the lists of a pair of sets may take, if there is a
+    /// [limit](super::DeviceEngineBuilder::memory_limit).
+    pub fn memory_limit(&self) -> Option<u64> {
+        self.settings.memory_limit
+    }
+
     /// The neighbour lists of `targets` among `sources` in chunks, each within
     /// [`memory_limit`](super::DeviceEngineBuilder::memory_limit), where a target takes 16 bytes
     /// and not 12; all lists in one chunk without a limit. Lists are those of

@@ -13,7 +13,7 @@ use nearfield_cpu::CutoffTable;
 use nearfield_gpu::{
     DeviceCutoffs, DeviceFilter, DeviceNearest, DeviceShare, GpuBackend, PairOfPoints, Stamped,
 };
-use nearfield_grid::{Precision, Radius};
+use nearfield_grid::Radius;
 use std::{
     num::NonZeroU32,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -59,7 +59,7 @@ impl FilterSettings {
     /// Checks the settings, and copies cut-offs to the device.
     ///
     /// # Errors
-    /// [`ErrorKind::RadiiInDouble`], [`ErrorKind::Combined`], [`ErrorKind::NoNearest`],
+    /// [`ErrorKind::Combined`], [`ErrorKind::NoNearest`],
     /// [`ErrorKind::Cpu`] for cut-offs that cannot be used and for half lists by a rule that is not
     /// symmetric, and [`ErrorKind::Gpu`].
     pub(super) fn start(
@@ -74,9 +74,6 @@ impl FilterSettings {
             rule: self.rule,
             ..EngineFilters::default()
         };
-        if radius.precision() == Precision::Double && self.rule != RadiusRule::Uniform {
-            return Err(ErrorKind::RadiiInDouble(self.rule).into());
-        }
         if strict && self.rule != RadiusRule::Uniform {
             return Err(ErrorKind::StrictRadii(self.rule).into());
         }

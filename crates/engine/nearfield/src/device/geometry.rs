@@ -8,8 +8,11 @@ use super::{
     engine::{DeviceEngine, no_lists},
     lists::DeviceListsView,
 };
-use crate::{Error, PointSetId, error::MissingLists};
-use nearfield_gpu::{GeometryQuantities, PairViews};
+use crate::{Error, ErrorKind, PointSetId, error::MissingLists};
+use nearfield_gpu::{
+    DeviceColumns, ErrorKind as GpuErrorKind, GeometryQuantities, PairViews, PointNumber,
+    PositionNumber,
+};
 
 /// Lists of one pair of sets and the geometry of their pairs: value k of every array of `pairs`
 /// belongs to entry k of the lists.
@@ -83,5 +86,81 @@ impl DeviceEngine {
             Some(pairs) => Ok(DeviceGeometry { lists, pairs }),
             None => Err(no_lists(targets, sources, MissingLists::Geometry)),
         }
+    }
+
+    /// Writes all pairs of two sets to arrays of the caller, in the order of the targets, each with
+    /// the numbers that there is an array for. Pairs of a target are in the order of its list.
+    ///
+    /// Takes the lists that are there if they are those of the sets as they are and come with the
+    /// geometry that is wanted; otherwise searches as [`pair_geometry`](Self::pair_geometry) does.
+    /// What is written is provisional until [`finish`](Self::finish). Nothing is written behind the
+    /// shortest array: where there are more [pairs](Self::pair_count) than it has room for, call
+    /// this again with longer ones, which does not search again.
+    ///
+    /// ```no_run
+    /// use nearfield::device::{DeviceColumns, DeviceEngine, Progress};
+    /// # use nearfield::PointSetId;
+    /// # fn of(
+    /// #     engine: &mut DeviceEngine, atoms: PointSetId,
+    /// # ) -> Result<(), Box<dyn std::error::Error>> {
+    /// let stream = engine.stream().clone();
+    /// let mut room = 1000;
+    /// loop {
+    ///     let mut sources = stream.alloc_zeros::<i64>(room)?;
+    ///     let mut to = DeviceColumns::<f32, i64>::default();
+    ///     to.sources = Some(sources.as_view_mut());
+    ///     engine.write_pairs(atoms, atoms, &mut to)?;
+    ///     if engine.finish()? == Progress::Repeat {
+    ///         continue;
+    ///     }
+    ///     let pairs = engine.pair_count(atoms, atoms)? as usize;
+    ///     if pairs <= room {
+    ///         break;
+    ///     }
+    ///     room = pairs;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`pair_geometry`](Self::pair_geometry), and [`ErrorKind::Gpu`] for arrays of another GPU
+    /// or of another precision than the engine's.
+    pub fn write_pairs<T: PositionNumber, I: PointNumber>(
+        &mut self,
+        targets: PointSetId,
+        sources: PointSetId,
+        to: &mut DeviceColumns<'_, T, I>,
+    ) -> Result<(), Error> {
+        if self.settings.precision != T::PRECISION {
+            let (found, expected) = (T::PRECISION, self.settings.precision);
+            let refused = GpuErrorKind::Precision { found, expected };
+            return Err(ErrorKind::Gpu(refused.into()).into());
+        }
+        let wanted = GeometryQuantities {
+            images: to.images.is_some(),
+            displacements: to.displacements.is_some(),
+            distances: to.distances.is_some(),
+            ..GeometryQuantities::NONE
+        };
+        let are_there = self
+            .current_lists(targets, sources)
+            .is_ok_and(|lists| lists.quantities == wanted);
+        if !are_there {
+            self.find(targets, sources, wanted)?;
+        }
+        let key = (targets.slot(), sources.slot());
+        let Some(lists) = self.lists.get_mut(&key) else {
+            return Err(no_lists(targets, sources, MissingLists::NotFound));
+        };
+        Ok(self.backend.write_columns(&mut lists.storage, to)?)
+    }
+
+    /// Number of pairs of the lists of two sets, as the last [`finish`](Self::finish) found it.
+    ///
+    /// # Errors
+    /// As [`neighbors`](Self::neighbors).
+    pub fn pair_count(&self, targets: PointSetId, sources: PointSetId) -> Result<u64, Error> {
+        Ok(self.current_lists(targets, sources)?.storage.pairs())
     }
 }

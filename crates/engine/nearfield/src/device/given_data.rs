@@ -14,13 +14,13 @@ use super::{
 use crate::{Error, ErrorKind, PointSetId, backend::next_stamp};
 use nearfield_gpu::{
     DevicePointData, DeviceView, ErrorKind as GpuErrorKind, GpuBackend, PointNumber,
-    RefusedPointData, RefusedValues,
+    PositionNumber, RefusedPointData, RefusedValues,
 };
-use nearfield_grid::Radius;
+use nearfield_grid::{Radius, Value};
 
 impl DeviceEngine {
-    /// As [`set_radii`](Self::set_radii), from an array of the GPU with a radius per point, which
-    /// is copied. Does not wait: for radii that adapt in every step.
+    /// As [`set_radii`](Self::set_radii), from an array of the GPU with a radius per point, in `f32`
+    /// or `f64`, which is copied. Does not wait: for radii that adapt in every step.
     ///
     /// As the host does not see the largest of the radii, searches in which those of sources count
     /// look as far as the radius of the engine: choose it no larger than need be.
@@ -45,18 +45,18 @@ impl DeviceEngine {
     /// another number of radii than of points, an array of another GPU, or if the GPU fails; data
     /// that were there before stay if the array is refused. Radii that are not from 2⁻⁵⁰ to the
     /// radius of the engine are found by [`finish`](Self::finish), which returns
-    /// [`ErrorKind::Radii`]; the set then has no radii.
-    pub fn set_radii_from_device(
+    /// [`ErrorKind::Radii`]; the set then has no radii. The error has the radius in `f32`, rounded
+    /// away from those that can be used.
+    pub fn set_radii_from_device<T: PositionNumber>(
         &mut self,
         set: PointSetId,
-        radii: &DeviceView<'_, f32>,
+        radii: &DeviceView<'_, T>,
     ) -> Result<(), Error> {
         let largest = self.largest_own_radius(set)?;
-        let usable = Radius::MIN..=largest.value();
         self.receive(
             set,
             |backend, data, points, stamp| {
-                backend.receive_radii(data, radii, usable, points, stamp)
+                backend.receive_radii(data, radii, largest, points, stamp)
             },
             |given, points| given.radii = Some(points),
         )
@@ -198,10 +198,12 @@ impl DeviceEngine {
     fn refusal(&self, set: PointSetId, refused: RefusedPointData) -> Option<Error> {
         let counted = |RefusedValues { count, .. }| usize::try_from(count).unwrap_or(usize::MAX);
         if let Some(radii) = refused.radii {
+            let largest = self.settings.checked_radius();
+            let largest = largest.map_or(self.radius().into(), Radius::as_given);
             let source = nearfield_cpu::ErrorKind::PointRadius {
                 index: radii.first as usize,
-                value: f32::from_bits(radii.bits),
-                largest: self.radius(),
+                value: Value::Single(f32::from_bits(radii.bits)),
+                largest,
                 count: counted(radii),
                 points: radii.points,
             }

@@ -52,7 +52,8 @@
 //!    there are.
 //! 2. [`traverse`](DeviceEngine::traverse), [`count_neighbors`](DeviceEngine::count_neighbors),
 //!    [`find_neighbors`](DeviceEngine::find_neighbors) and
-//!    [`pair_geometry`](DeviceEngine::pair_geometry) put their work on the stream. Kernels of your
+//!    [`pair_geometry`](DeviceEngine::pair_geometry) put their work on the stream, and
+//!    [`write_pairs`](DeviceEngine::write_pairs) writes to arrays of your own. Kernels of your
 //!    own, on the same stream, may read the results at once.
 //! 3. [`finish`](DeviceEngine::finish) waits, and says whether the results count.
 //!
@@ -191,7 +192,7 @@ pub use geometry::DeviceGeometry;
 pub use helper::CpuHelper;
 pub use lent::Lent;
 pub use lists::DeviceListsView;
-pub use nearfield_gpu::DeviceSystems;
+pub use nearfield_gpu::{DeviceColumns, DeviceSystems};
 pub use nearfield_gpu::{
     Context, DeviceArray, DeviceArrayMut, DeviceBuffer, DeviceField, DeviceValue, DeviceView,
     DeviceViewMut, DoublePairViews, DriverError, Event, GeometryQuantities, PairViews, PointNumber,

@@ -15,10 +15,10 @@ use super::{
     filters::stamped,
     set::{DeviceSetId, GivenData},
 };
-use crate::{Error, ErrorKind, ListKind, PointSetId, RadiusRule};
+use crate::{Error, ErrorKind, ListKind, PointSetId, RadiusRule, engine::point_radii::OwnRadii};
 use nearfield_cpu::{ChosenPoints, CpuBackend, ExclusionArrays, Exclusions, PointTypes};
 use nearfield_gpu::{HostExclusions, HostPointData};
-use nearfield_grid::Radius;
+use nearfield_grid::{Radii, Radius};
 
 impl DeviceEngine {
     /// Gives every point of a set a type, from an array of the host, as
@@ -174,14 +174,19 @@ impl DeviceEngine {
     ///
     /// # Errors
     /// As there, and [`ErrorKind::OnDevice`] when the GPU fails.
-    pub fn set_radii(&mut self, set: PointSetId, radii: &[f32]) -> Result<(), Error> {
-        let points = self.points(set)?;
+    pub fn set_radii<'a>(
+        &mut self,
+        set: PointSetId,
+        radii: impl Into<Radii<'a>>,
+    ) -> Result<(), Error> {
+        let (points, radii) = (self.points(set)?, radii.into());
         let largest = self.largest_own_radius(set)?;
         CpuBackend::new(1)?
             .check_radii(radii, points, largest)
             .map_err(|source| ErrorKind::Radii { set, source })?;
+        let radii = OwnRadii::copy_of(radii, largest.precision())?;
         let given = HostPointData {
-            radii: Some(stamped(radii)),
+            radii: Some(stamped(radii.get())),
             ..HostPointData::default()
         };
         self.take(set, given, |given| given.radii = Some(points))

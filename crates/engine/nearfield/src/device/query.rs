@@ -8,6 +8,7 @@ use super::engine::DeviceEngine;
 use crate::{Error, ErrorKind, PointSetId, error::Unsupported};
 use nearfield_cpu::CpuBackend;
 use nearfield_gpu::{DeviceView, PositionNumber};
+use nearfield_grid::Radii;
 
 impl DeviceEngine {
     /// Writes the neighbours of free positions among the points of `sources`, three numbers a
@@ -65,19 +66,19 @@ impl DeviceEngine {
     /// # Errors
     /// As [`query`](Self::query), [`ErrorKind::QueryRadii`] naming a radius that cannot be used,
     /// and [`ErrorKind::UnusedRadii`] when the radius of the target does not count.
-    pub fn query_with_radii<T: PositionNumber>(
+    pub fn query_with_radii<'a, T: PositionNumber>(
         &mut self,
         positions: &DeviceView<'_, T>,
-        radii: &[f32],
+        radii: impl Into<Radii<'a>>,
         sources: PointSetId,
     ) -> Result<PointSetId, Error> {
-        self.query_by(positions, Some(radii), sources)
+        self.query_by(positions, Some(radii.into()), sources)
     }
 
     fn query_by<T: PositionNumber>(
         &mut self,
         positions: &DeviceView<'_, T>,
-        radii: Option<&[f32]>,
+        radii: Option<Radii<'_>>,
         sources: PointSetId,
     ) -> Result<PointSetId, Error> {
         self.points(sources)?;

@@ -10,8 +10,8 @@ use crate::{
     systems::{PairIndex, Quantities, SystemReal, Systems},
 };
 use nearfield_gpu::{
-    self as gpu, DevicePairs, DeviceSystems, DeviceValue, DeviceView, GpuBackend, PairArray,
-    Stream, SystemsOutcome,
+    self as gpu, DeviceColumns, DevicePairs, DeviceSystems, DeviceValue, DeviceView, GpuBackend,
+    PairArray, PointNumber, PositionNumber, Stream, SystemsOutcome,
 };
 use nearfield_grid::{OfProcess, memory::zeroed};
 use std::{ffi::c_void, marker::PhantomData};
@@ -36,6 +36,7 @@ use std::{ffi::c_void, marker::PhantomData};
 ///     radii: radii.as_view(),
 ///     cells: None,
 ///     periodic: None,
+///     strict: false,
 /// };
 /// search.neighbors(&systems, Quantities::EDGES)?;
 /// // Work of your own on the stream may read the pairs at once; they are valid if this says so.
@@ -162,8 +163,36 @@ impl<T: SystemReal + DeviceValue, I: PairIndex + DeviceValue> DeviceSystemSearch
             .start_systems(systems, wanted, &mut self.pairs)?)
     }
 
+    /// Starts a search that writes its pairs to arrays of the caller, and only those that there
+    /// are. Nothing is written behind the shortest; if [`finish`](Self::finish) says
+    /// [`Progress::Repeat`], they have to be long enough for [`counted`](Self::counted) pairs.
+    ///
+    /// # Errors
+    /// As [`neighbors`](Self::neighbors).
+    pub fn neighbors_into(
+        &mut self,
+        systems: &DeviceSystems<'_, T>,
+        to: &mut DeviceColumns<'_, T, I>,
+    ) -> Result<(), Error>
+    where
+        T: PositionNumber,
+        I: PointNumber,
+    {
+        self.usable()?;
+        self.found = None;
+        Ok(self
+            .backend
+            .start_systems_into(systems, self.lists, to, &mut self.pairs)?)
+    }
+
+    /// Number of pairs of the last search that was [finished](Self::finish), also of those that had
+    /// no room.
+    pub fn counted(&self) -> u64 {
+        self.pairs.counted()
+    }
+
     /// Waits for the last search and says whether its pairs count. If there was too little room for
-    /// them, there is enough now, and the search is to be repeated.
+    /// them in the arrays of the search, there is enough now, and the search is to be repeated.
     ///
     /// # Errors
     /// [`ErrorKind::Cpu`] for systems that cannot be searched, as
@@ -182,7 +211,8 @@ impl<T: SystemReal + DeviceValue, I: PairIndex + DeviceValue> DeviceSystemSearch
         }
     }
 
-    /// The pairs of the last search that was [finished](Self::finish).
+    /// The pairs of the last search that was [finished](Self::finish). Arrays of the caller are not
+    /// among them.
     pub fn pairs(&self) -> Option<DevicePairsView<'_, T, I>> {
         let pairs = &self.pairs;
         Some(DevicePairsView {
@@ -219,6 +249,10 @@ impl<T: SystemReal + DeviceValue, I: PairIndex + DeviceValue> DeviceSystemSearch
             }
         }
         let on_host = Systems::new(&positions, &offsets, &radii).in_cells(&cells, &periodic);
+        let on_host = Systems {
+            strict: systems.strict,
+            ..on_host
+        };
         Ok(refusal(&on_host, system))
     }
 

@@ -40,8 +40,7 @@ impl Builder {
     /// [`ErrorKind::DeviceUnavailable`], [`ErrorKind::Cpu`] if threads cannot be started, if
     /// [cut-offs](Self::cutoffs) cannot be used, or for half lists with [`RadiusRule::Gather`] or
     /// [`RadiusRule::Scatter`], [`ErrorKind::NoNearest`], [`ErrorKind::Combined`] for two settings
-    /// that exclude each other, [`ErrorKind::RadiiInDouble`] for
-    /// [radii of single points](Self::radii) in an engine in `f64`, [`ErrorKind::StrictRadii`] for
+    /// that exclude each other, [`ErrorKind::StrictRadii`] for
     /// them [strictly within](Self::strictly_within), and [`ErrorKind::BrickEdge`],
     /// [`ErrorKind::Subregions`] and [`ErrorKind::Schedule`] for values that cannot divide a step.
     pub fn build(mut self) -> Result<Engine, Error> {
@@ -63,9 +62,6 @@ impl Builder {
             .into());
         }
         let precision = radius.precision();
-        if precision == Precision::Double && self.rule != RadiusRule::Uniform {
-            return Err(ErrorKind::RadiiInDouble(self.rule).into());
-        }
         let filters = EngineFilters::new(&self, radius)?;
         // Also for a device that divides nothing, so that settings do not become wrong with the
         // machine.

@@ -48,7 +48,7 @@ pub(crate) mod one_call;
 mod over_lists;
 mod placing;
 pub(crate) mod point_data;
-mod point_radii;
+pub(crate) mod point_radii;
 pub(crate) mod query;
 pub(crate) mod radii;
 mod rehearsal;

@@ -2,7 +2,7 @@
 //!
 //! Both copies are kept because each has a user: searches over cells read sorted squares, and
 //! traversals over lists, which name points by index, read the radii as given. That is eight bytes
-//! per point.
+//! per point, in double precision twenty.
 //!
 //! Where radii are so different that cells of the largest would make searches slow, the CPU pool
 //! searches a copy of the points that is sorted by radii first ([`ByRadii`]). It is made by the
@@ -16,7 +16,10 @@ use crate::{
     backend::{lazy::LazyGrid, next_stamp},
 };
 use nearfield_cpu::{CpuBackend, SortedRadii};
-use nearfield_grid::{Grid, Permutation, Radius, memory::make_room};
+use nearfield_grid::{
+    Grid, Permutation, Precision, Radii, Radius,
+    memory::{Shortage, make_room, with_room},
+};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Radii of a set's points.
@@ -25,10 +28,10 @@ pub(crate) struct PointRadii {
     /// In the caller's order; of another length than the set while there are none for its points.
     ///
     /// In the unit of the coordinates.
-    given: Vec<f32>,
+    given: OwnRadii,
     /// In the order of the grid; made when first needed where a device sorts the points.
     ///
-    /// As squares rounded to `f32`, which the contract compares with.
+    /// As squares, which the contract compares with.
     sorted: OnceLock<SortedRadii>,
     /// Tells the radii from those before.
     stamp: u64,
@@ -37,6 +40,106 @@ pub(crate) struct PointRadii {
     by_radii: OnceLock<Option<Box<ByRadii>>>,
     /// Memory of the copy before.
     spare: Mutex<Option<Box<ByRadii>>>,
+}
+
+/// Radii in the precision of the engine.
+#[derive(Debug)]
+pub(crate) enum OwnRadii {
+    /// In `f32`.
+    Single(Vec<f32>),
+    /// In `f64`.
+    Double(Vec<f64>),
+}
+
+impl Default for OwnRadii {
+    fn default() -> Self {
+        Self::Single(Vec::new())
+    }
+}
+
+impl OwnRadii {
+    /// A copy of `radii`, rounded to this precision.
+    ///
+    /// # Errors
+    /// [`Shortage`].
+    pub(crate) fn copy_of(radii: Radii<'_>, precision: Precision) -> Result<Self, Shortage> {
+        let mut copy = Self::default();
+        copy.make_room(radii.len(), precision)?;
+        copy.fill(radii);
+        Ok(copy)
+    }
+
+    /// A copy of those of `points`, which there are.
+    ///
+    /// # Errors
+    /// [`Shortage`].
+    pub(crate) fn of_points(radii: Radii<'_>, points: &[u32]) -> Result<Self, Shortage> {
+        let mut copy = Self::default();
+        copy.make_room(points.len(), radii.precision())?;
+        let places = points.iter().map(|&point| point as usize);
+        match (&mut copy, radii) {
+            (Self::Single(to), Radii::Single(from)) => to.extend(places.map(|at| from[at])),
+            (Self::Double(to), Radii::Double(from)) => to.extend(places.map(|at| from[at])),
+            // The copy was made in the precision of the radii.
+            _ => {}
+        }
+        Ok(copy)
+    }
+
+    /// Makes room for so many of this precision.
+    fn make_room(&mut self, radii: usize, precision: Precision) -> Result<(), Shortage> {
+        const WHAT: &str = "radii in the caller's order";
+        match (&mut *self, precision) {
+            (Self::Single(own), Precision::Single) => make_room(own, radii, WHAT),
+            (Self::Double(own), Precision::Double) => make_room(own, radii, WHAT),
+            (_, precision) => {
+                *self = match precision {
+                    Precision::Single => Self::Single(with_room(radii, WHAT)?),
+                    Precision::Double => Self::Double(with_room(radii, WHAT)?),
+                };
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes `radii` in place of those there are; there is room for them.
+    fn fill(&mut self, radii: Radii<'_>) {
+        self.clear();
+        match (self, radii) {
+            (Self::Single(own), Radii::Single(radii)) => own.extend_from_slice(radii),
+            (Self::Single(own), Radii::Double(radii)) => {
+                own.extend(radii.iter().map(|&radius| radius as f32));
+            }
+            (Self::Double(own), Radii::Single(radii)) => {
+                own.extend(radii.iter().map(|&radius| f64::from(radius)));
+            }
+            (Self::Double(own), Radii::Double(radii)) => own.extend_from_slice(radii),
+        }
+    }
+
+    /// Forgets them and keeps the memory.
+    fn clear(&mut self) {
+        match self {
+            Self::Single(own) => own.clear(),
+            Self::Double(own) => own.clear(),
+        }
+    }
+
+    /// The radii.
+    pub(crate) fn get(&self) -> Radii<'_> {
+        match self {
+            Self::Single(own) => own.into(),
+            Self::Double(own) => own.into(),
+        }
+    }
+
+    /// Bytes held.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Single(own) => size_of::<f32>() * own.capacity(),
+            Self::Double(own) => size_of::<f64>() * own.capacity(),
+        }
+    }
 }
 
 /// The points of a set once more, sorted by their radii and then by cell, for the CPU pool.
@@ -84,11 +187,12 @@ impl PointRadii {
     /// Room is made first and the copy is made last, so a shortage between them changes nothing.
     pub(super) fn take(
         &mut self,
-        radii: &[f32],
+        radii: Radii<'_>,
+        precision: Precision,
         grid: &LazyGrid,
         backend: &CpuBackend,
     ) -> Result<(), Error> {
-        make_room(&mut self.given, radii.len(), "radii in the caller's order")?;
+        self.given.make_room(radii.len(), precision)?;
         if let LazyGrid::Built(grid) = grid {
             // After an error they are sorted anew when they are needed.
             let mut sorted = self.sorted.take().unwrap_or_default();
@@ -97,8 +201,7 @@ impl PointRadii {
         } else {
             self.sorted.take();
         }
-        self.given.clear();
-        self.given.extend_from_slice(radii);
+        self.given.fill(radii);
         self.stamp = next_stamp();
         self.forget_copy();
         Ok(())
@@ -141,7 +244,8 @@ impl PointRadii {
         });
         copy.places.take();
         copy.radii.clear();
-        let radii = (self.given.len() == grid.points().len()).then_some(&self.given[..]);
+        let given = self.given.get();
+        let radii = (given.len() == grid.points().len()).then_some(given);
         let sorted = backend.sort_by_radii(radii, rule, grid, &mut copy.grid);
         let sorted = sorted.map_err(|source| ErrorKind::Positions { set, source })?;
         if !sorted {
@@ -163,8 +267,9 @@ impl PointRadii {
         backend: &CpuBackend,
     ) -> Result<SortedRadii, nearfield_cpu::Error> {
         let mut sorted = SortedRadii::default();
-        if self.given.len() == grid.points().len() && !self.given.is_empty() {
-            backend.sort_radii(&self.given, grid, &mut sorted)?;
+        let given = self.given.get();
+        if given.len() == grid.points().len() && !given.is_empty() {
+            backend.sort_radii(given, grid, &mut sorted)?;
         }
         Ok(sorted)
     }
@@ -176,8 +281,9 @@ impl PointRadii {
         // There is room for them, and they were checked when they were taken and when the radius
         // of the grid changed; were they refused all the same, the set would be without radii.
         let mut sorted = self.sorted.take().unwrap_or_default();
-        let kept = self.given.len() == grid.points().len()
-            && (backend.sort_radii(&self.given, grid, &mut sorted)).is_ok();
+        let given = self.given.get();
+        let kept = given.len() == grid.points().len()
+            && (backend.sort_radii(given, grid, &mut sorted)).is_ok();
         if !kept {
             self.given.clear();
             sorted.clear();
@@ -189,7 +295,7 @@ impl PointRadii {
     pub(crate) fn follow_later(&mut self, points: usize) {
         self.forget_copy();
         self.sorted.take();
-        if self.given.len() != points {
+        if self.given.get().len() != points {
             self.given.clear();
         }
     }
@@ -202,11 +308,12 @@ impl PointRadii {
         largest: Radius,
         backend: &CpuBackend,
     ) -> Result<(), nearfield_cpu::Error> {
-        backend.check_radii(&self.given, self.given.len(), largest)
+        let given = self.given.get();
+        backend.check_radii(given, given.len(), largest)
     }
 
     /// Takes checked radii of points that are then [followed](Self::follow).
-    pub(super) fn replace(&mut self, radii: Vec<f32>) {
+    pub(super) fn replace(&mut self, radii: OwnRadii) {
         (self.given, self.stamp) = (radii, next_stamp());
     }
 
@@ -220,7 +327,7 @@ impl PointRadii {
         }
         // Two threads that come at once both sort, to the same end.
         let mut sorted = SortedRadii::default();
-        backend.sort_radii(&self.given, grid, &mut sorted)?;
+        backend.sort_radii(self.given.get(), grid, &mut sorted)?;
         Ok(self.sorted.get_or_init(|| sorted))
     }
 
@@ -230,8 +337,8 @@ impl PointRadii {
     }
 
     /// In the caller's order; none where the points have none.
-    pub(crate) fn given(&self) -> &[f32] {
-        &self.given
+    pub(crate) fn given(&self) -> Radii<'_> {
+        self.given.get()
     }
 
     /// Bytes held.
@@ -239,8 +346,6 @@ impl PointRadii {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let copies = [spare.as_ref(), self.by_radii.get().and_then(Option::as_ref)];
         let copied: usize = copies.into_iter().flatten().map(|copy| copy.bytes()).sum();
-        size_of::<f32>() * self.given.capacity()
-            + self.sorted.get().map_or(0, SortedRadii::bytes)
-            + copied
+        self.given.bytes() + self.sorted.get().map_or(0, SortedRadii::bytes) + copied
     }
 }

@@ -25,11 +25,12 @@ use crate::{
     engine::{
         jobs::{Assigned, job},
         placing::Words,
+        point_radii::OwnRadii,
         sets::WideSet,
     },
 };
 use nearfield_cpu::{PairOfSets, SortedRadii};
-use nearfield_grid::{Bounds, Grid, Lattice};
+use nearfield_grid::{Bounds, Grid, Lattice, Radii};
 use nearfield_pairs::ListKind;
 use std::{fmt, num::NonZeroU32, sync::Arc};
 
@@ -76,7 +77,7 @@ impl fmt::Debug for QueryScratch {
 pub(super) struct Asked<'a> {
     pub(super) positions: Positions<'a>,
     /// Of the positions, where these count.
-    pub(super) radii: Option<&'a [f32]>,
+    pub(super) radii: Option<Radii<'a>>,
     /// How many of the nearest are kept.
     pub(super) nearest: Option<NonZeroU32>,
     /// What filters ask of positions that are those of points.
@@ -131,8 +132,9 @@ impl Engine {
     ///
     /// `radii` must be given where the radius of the target counts, which are the rules
     /// [`Gather`](crate::RadiusRule::Gather) and [`Symmetric`](crate::RadiusRule::Symmetric), and
-    /// nowhere else. They are in the unit of the coordinates, one per position, and at most the
-    /// engine's radius.
+    /// nowhere else. They are in the unit of the coordinates, one per position, at most the engine's
+    /// radius, and in `f32` or `f64` as those of [`set_radii`](Self::set_radii):
+    /// `Some((&radii).into())`.
     ///
     /// ```
     /// use nearfield::{prelude::*, lists::QueryScratch};
@@ -153,7 +155,7 @@ impl Engine {
     pub fn query_into<'a, 's>(
         &self,
         positions: impl nearfield_grid::IntoPositions<'a>,
-        radii: Option<&[f32]>,
+        radii: Option<Radii<'_>>,
         sources: PointSetId,
         scratch: &'s mut QueryScratch,
     ) -> Result<&'s NeighborLists, Error> {
@@ -216,7 +218,7 @@ impl Engine {
     fn query_on_cpu(
         &self,
         positions: Positions<'_>,
-        radii: Option<&[f32]>,
+        radii: Option<Radii<'_>>,
         sources: PointSetId,
         scratch: &mut QueryScratch,
     ) -> Result<(), Error> {
@@ -238,13 +240,16 @@ impl Engine {
     pub(super) fn query_on_device(
         &self,
         device: AttachedDevice<'_>,
-        (positions, radii): (Positions<'_>, Option<&[f32]>),
+        (positions, radii): (Positions<'_>, Option<Radii<'_>>),
         sources: PointSetId,
         to: QueryTo<'_>,
     ) -> Result<Result<(), Fault>, Error> {
+        let precision = self.precision();
+        let radii = radii.map(|radii| OwnRadii::copy_of(radii, precision));
+        let radii = radii.transpose()?;
         let asked = Asked {
             positions,
-            radii,
+            radii: radii.as_ref().map(OwnRadii::get),
             nearest: self.filters.of_query().nearest,
             points: None,
         };

@@ -8,7 +8,8 @@
 //! **Invariant:** a search that needs a radius per point is refused unless the set has them.
 
 use crate::{Engine, Error, ErrorKind, PointSetId, RadiusRule, engine::sets::pair_of_sets};
-use nearfield_cpu::{PairOfSets, SetRadii};
+use nearfield_cpu::{Coordinate, PairOfSets, SetRadii};
+use nearfield_grid::Radii;
 
 impl Engine {
     /// Gives every point of a set a search radius of its own, in the unit of the coordinates and in
@@ -18,6 +19,10 @@ impl Engine {
     /// radius a hundred times the others then costs about as much as the pairs that it has. A GPU
     /// has cells of the engine's radius whatever the radii are, so there one large radius makes all
     /// searches slow.
+    ///
+    /// Radii are slices, arrays or vectors of `f32` or `f64`. As with the engine's own radius, an
+    /// engine in single precision rounds those in `f64` to `f32`; one in double precision takes
+    /// both as they are, and compares with the square of the radius in `f64`.
     ///
     /// Radii stay with the indices of the points until they are given anew. After an
     /// [`update`](Self::update) that changes the number of points, or to move them along with
@@ -46,8 +51,13 @@ impl Engine {
     /// then keeps the radii it had.
     ///
     /// [`Builder::radii`]: crate::Builder::radii
-    pub fn set_radii(&mut self, set: PointSetId, radii: &[f32]) -> Result<(), Error> {
+    pub fn set_radii<'a>(
+        &mut self,
+        set: PointSetId,
+        radii: impl Into<Radii<'a>>,
+    ) -> Result<(), Error> {
         self.known(set)?;
+        let (radii, precision) = (radii.into(), self.precision());
         let rule = self.settings.rule;
         if rule == RadiusRule::Uniform {
             let what = "points";
@@ -57,7 +67,7 @@ impl Engine {
         (self.backend)
             .check_radii(radii, target.grid.len(), self.lattice.radius())
             .map_err(|source| ErrorKind::Radii { set, source })?;
-        target.radii.take(radii, &target.grid, &self.backend)?;
+        (target.radii).take(radii, precision, &target.grid, &self.backend)?;
         target.forget_wide();
         self.outdate(set);
         Ok(())
@@ -80,14 +90,19 @@ impl Engine {
     }
 
     /// The radii that count in the lists of a pair of sets, in the caller's order.
-    pub(crate) fn given_radii(
+    ///
+    /// They are in the precision of the engine, which is `T`.
+    pub(crate) fn given_radii<T: Coordinate>(
         &self,
         targets: PointSetId,
         sources: PointSetId,
-    ) -> Result<SetRadii<&[f32]>, Error> {
+    ) -> Result<SetRadii<&[T]>, Error> {
         self.pair(targets, sources)?;
         let rule = self.settings.rule;
-        let of = |set: PointSetId| self.sets[set.slot()].given_radii(set, rule);
+        let of = |set: PointSetId| {
+            let radii = self.sets[set.slot()].given_radii(set, rule)?;
+            Ok(T::radii(radii).unwrap_or_default())
+        };
         rule.choose(|| of(targets), || of(sources))
     }
 }

@@ -7,7 +7,10 @@
 //! **Invariant:** names and numbers of the sets that stay, and lists between them, are not touched
 //! by a removal.
 
-use crate::{Engine, Error, PointSetId, Positions, Precision, engine::point_data::PointData};
+use crate::{
+    Engine, Error, PointSetId, Positions, Precision,
+    engine::{point_data::PointData, point_radii::OwnRadii},
+};
 use nearfield_cpu::Coordinate;
 use nearfield_grid::memory::{Shortage, collected};
 
@@ -107,9 +110,10 @@ impl Engine {
     {
         let all = self.backend.positions::<T>(self.grid(set)?)?;
         let positions = of_kept(&all, kept, "positions of points that are kept")?;
-        let radii = match self.sets[set.slot()].radii.given() {
-            [] => None,
-            radii => Some(of_kept(radii, kept, "radii of points that are kept")?),
+        let radii = self.sets[set.slot()].radii.given();
+        let radii = match radii.is_empty() {
+            true => None,
+            false => Some(OwnRadii::of_points(radii, kept)?),
         };
         let data = self.sets[set.slot()].data.of_kept(kept)?;
         self.update(set, positions.as_slice())?;

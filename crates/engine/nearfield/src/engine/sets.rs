@@ -12,12 +12,12 @@ use crate::{
     backend::{DataStamps, HostMemory, lazy::LazyGrid},
     engine::{
         point_data::{EXCLUSIONS, EngineFilters, Missing, PointData, TARGETS},
-        point_radii::{PointRadii, places_in},
+        point_radii::{OwnRadii, PointRadii, places_in},
     },
     report::{SetReport, TableKind},
 };
 use nearfield_cpu::{CpuBackend, PairFilter, PairOfSets, SortedRadii};
-use nearfield_grid::{Grid, Lattice, Permutation};
+use nearfield_grid::{Grid, Lattice, Permutation, Radii};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Copies of the positions that take turns.
@@ -227,7 +227,7 @@ impl Set {
     ///
     /// This cannot fail: sorted radii still have the room of more points, and the radii were
     /// checked with the same radius of the grid when they were given.
-    pub(crate) fn keep_radii(&mut self, radii: Vec<f32>, backend: &CpuBackend) {
+    pub(crate) fn keep_radii(&mut self, radii: OwnRadii, backend: &CpuBackend) {
         self.radii.replace(radii);
         self.follow_radii(backend);
     }
@@ -279,7 +279,7 @@ impl Set {
     ///
     /// # Errors
     /// [`ErrorKind::NoRadii`] when there is not one radius per point.
-    pub(crate) fn given_radii(&self, id: PointSetId, rule: RadiusRule) -> Result<&[f32], Error> {
+    pub(crate) fn given_radii(&self, id: PointSetId, rule: RadiusRule) -> Result<Radii<'_>, Error> {
         let (points, given) = (self.grid.len(), self.radii.given());
         if given.len() == points {
             return Ok(given);

@@ -191,8 +191,7 @@ impl SystemSearch {
     /// ```
     ///
     /// # Errors
-    /// A GPU refuses systems of more than 32,768 points, and such with millions of images, by name,
-    /// and strict radii by [`ErrorKind::Combined`].
+    /// A GPU refuses systems of more than 32,768 points, and such with millions of images, by name.
     /// If it fails, the CPU backend does the search, and the [report](Self::report) says so.
     ///
     /// [`ErrorKind::Cpu`] with [`cpu::ErrorKind::SystemOffsets`], [`cpu::ErrorKind::SystemsLength`]
@@ -229,10 +228,6 @@ impl SystemSearch {
         if let Some(gpu) = &mut self.gpu {
             gpu.usable()?;
             systems.check_for::<I>()?;
-            if systems.strict {
-                let (first, second) = ("a strict radius", "systems on a GPU");
-                return Err(ErrorKind::Combined { first, second }.into());
-            }
             if gpu.may_try() {
                 match gpu.run(systems, lists, quantities, pairs) {
                     Ok(()) => return Ok(()),

@@ -20,6 +20,7 @@ use crate::{
     },
     engine::{
         jobs::{Assigned, job},
+        point_radii::OwnRadii,
         query::Asked,
     },
     lists::{Csr, NeighborPair, PairGeometry},
@@ -212,11 +213,10 @@ impl Engine {
         }
         let positions = positions_of(&asked, precision).map_err(ErrorKind::Query)?;
         let (set, rule) = (&self.sets[targets.slot()], self.settings.rule);
-        let mut radii = Vec::new();
+        let mut radii = None;
         if rule.needs_targets() {
             let of_points = set.given_radii(targets, rule)?;
-            make_room(&mut radii, points.len(), "radii of points")?;
-            radii.extend(points.iter().map(|&point| of_points[point as usize]));
+            radii = Some(OwnRadii::of_points(of_points, points)?);
         }
         let rules = self.rules([targets.slot(), sources.slot()])?;
         let data = DataOfPoints::gather(&rules.filter, points)?;
@@ -224,7 +224,7 @@ impl Engine {
         let more = u32::from(targets == sources);
         let asked = Asked {
             positions,
-            radii: rule.needs_targets().then_some(&radii[..]),
+            radii: radii.as_ref().map(OwnRadii::get),
             nearest: (rules.filter.nearest).map(|k| k.saturating_add(more)),
             points: Some(data.of(rules)),
         };

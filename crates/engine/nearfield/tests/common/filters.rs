@@ -13,10 +13,10 @@ use std::collections::HashSet;
 pub(crate) struct Drawn<T> {
     pub(crate) filters: Filters<T>,
     /// The types of every set.
-    types: Vec<Vec<u16>>,
+    pub(crate) types: Vec<Vec<u16>>,
     /// CSR of the exclusions of the target set.
-    lists: Option<(Vec<u64>, Vec<u32>)>,
-    molecules: Option<Vec<u32>>,
+    pub(crate) lists: Option<(Vec<u64>, Vec<u32>)>,
+    pub(crate) molecules: Option<Vec<u32>>,
 }
 
 /// Filters of the kinds in the bits of `kinds`, as far as they suit the case.

@@ -7,7 +7,7 @@ pub(crate) mod scattered;
 
 use nearfield::{
     Builder, Engine, ListKind, NeighborLists, Pair, PairKernel, PointSetId, Positions, Precision,
-    RadiusRule, report::SimdLevel,
+    Radii, RadiusRule, report::SimdLevel,
 };
 use nearfield_testkit::{
     conformance::{Case, Level, Lists, Runner},
@@ -18,6 +18,7 @@ use nearfield_testkit::{
 pub(crate) trait Precise: Real {
     fn builder(radius: Self) -> Builder;
     fn positions(points: &[[Self; 3]]) -> Positions<'_>;
+    fn radii(radii: &[Self]) -> Radii<'_>;
     /// All conformance cases in this precision.
     fn runner(level: Level) -> Runner<Self>;
 }
@@ -29,6 +30,10 @@ impl Precise for f32 {
 
     fn positions(points: &[[Self; 3]]) -> Positions<'_> {
         points.into()
+    }
+
+    fn radii(radii: &[Self]) -> Radii<'_> {
+        radii.into()
     }
 
     fn runner(level: Level) -> Runner<Self> {
@@ -43,6 +48,10 @@ impl Precise for f64 {
 
     fn positions(points: &[[Self; 3]]) -> Positions<'_> {
         points.into()
+    }
+
+    fn radii(radii: &[Self]) -> Radii<'_> {
+        radii.into()
     }
 
     fn runner(level: Level) -> Runner<Self> {
@@ -129,8 +138,7 @@ pub(crate) fn engine_for<T: Precise>(
     fill(builder_for(case, settings).build()?, case)
 }
 
-/// `engine` with the sets of a case, and the radii of their points, added. Engines take radii in
-/// `f32` only, in which cases of radii are made.
+/// `engine` with the sets of a case, and the radii of their points, added.
 pub(crate) fn fill<T: Precise>(
     mut engine: Engine,
     case: &Case<T>,
@@ -141,8 +149,7 @@ pub(crate) fn fill<T: Precise>(
         .map(|set| engine.add_point_set(T::positions(set)))
         .collect::<Result<Vec<_>, _>>()?;
     for (set, radii) in sets.iter().zip(&case.radii) {
-        let radii: Vec<f32> = radii.iter().map(|r| r.to_f64() as f32).collect();
-        engine.set_radii(*set, &radii)?;
+        engine.set_radii(*set, T::radii(radii))?;
     }
     Ok((engine, sets))
 }

@@ -101,10 +101,9 @@ fn queries_of_free_positions<T: Precise>() {
         if !rule_of(case).needs_targets() {
             return Ok(as_vectors(&engine.query(positions, sources)?));
         }
-        let radii = case.radii_of(case.target).iter();
-        let radii: Vec<f32> = radii.map(|radius| radius.to_f64() as f32).collect();
+        let radii = T::radii(case.radii_of(case.target));
         let mut scratch = QueryScratch::default();
-        let lists = engine.query_into(positions, Some(&radii), sources, &mut scratch)?;
+        let lists = engine.query_into(positions, Some(radii), sources, &mut scratch)?;
         Ok(as_vectors(lists))
     };
     let runner = T::runner(Level::Quick);

@@ -224,7 +224,7 @@ fn positions_of_a_query_have_radii_where_the_targets_count() {
         }
         let mut scratch = QueryScratch::default();
         let mut query = |radii: Option<&[f32]>| {
-            let lists = engine.query_into(&probe, radii, set, &mut scratch);
+            let lists = engine.query_into(&probe, radii.map(Into::into), set, &mut scratch);
             lists.map(|lists| lists.of(0).to_vec())
         };
         let error = match own {
@@ -246,7 +246,7 @@ fn positions_of_a_query_have_radii_where_the_targets_count() {
     let (engine, set) = three(RadiusRule::Gather);
     let refused = |radii: &[f32]| {
         let mut scratch = QueryScratch::default();
-        let lists = engine.query_into(&probe, Some(radii), set, &mut scratch);
+        let lists = engine.query_into(&probe, Some(radii.into()), set, &mut scratch);
         lists.unwrap_err().to_string()
     };
     let error = refused(&[4.0]);

@@ -118,7 +118,7 @@ fn data_from_the_device_that_cannot_be_used_are_found_by_finish() {
     else {
         panic!("{refused}");
     };
-    assert!((*index, *count) == (17, 2) && value.is_nan());
+    assert!((*index, *count) == (17, 2) && value.get().is_nan());
     // Neither these radii nor those from before count.
     let text = engine.find_neighbors(set, set).unwrap_err().to_string();
     assert!(text.contains("has no radii for its 1000 points"), "{text}");

@@ -130,6 +130,9 @@ fn steps_on_the_device_with_filters_in_double_are_those_of_the_cpu() {
     check_steps::<f64>(&[
         (RadiusRule::Uniform, None, 40_000),
         (RadiusRule::Uniform, Some(7), 6_000),
+        (RadiusRule::Gather, None, 40_000),
+        (RadiusRule::Scatter, Some(5), 6_000),
+        (RadiusRule::Symmetric, None, 40_000),
     ]);
 }
 
@@ -273,15 +276,4 @@ fn a_new_set_has_nothing_of_a_removed_one() {
     engine.remove_point_set(removed).unwrap();
     let added = engine.add(&points);
     assert!(lists(&mut engine, added) == all);
-}
-
-#[test]
-fn radii_of_single_points_in_double_are_refused_by_name() {
-    needs_gpu!();
-    let builder = DeviceEngine::builder(1.0).precision(Precision::Double);
-    let refused = builder.radii(RadiusRule::Gather).on_gpu(0).unwrap_err();
-    assert!(
-        matches!(refused.kind(), ErrorKind::RadiiInDouble(_)),
-        "{refused}"
-    );
 }

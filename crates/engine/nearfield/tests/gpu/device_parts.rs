@@ -59,7 +59,12 @@ fn points_that_are_named_have_the_neighbours_that_the_cpu_finds() {
         (RadiusRule::Gather, Some(3)),
         (RadiusRule::Symmetric, None),
     ]);
-    check_named::<f64>(&[(RadiusRule::Uniform, None), (RadiusRule::Uniform, Some(5))]);
+    check_named::<f64>(&[
+        (RadiusRule::Uniform, None),
+        (RadiusRule::Uniform, Some(5)),
+        (RadiusRule::Gather, None),
+        (RadiusRule::Symmetric, None),
+    ]);
 }
 
 fn check_named<T: Precise + PositionNumber>(kinds: &[(RadiusRule, Option<u32>)]) {

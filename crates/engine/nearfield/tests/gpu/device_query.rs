@@ -109,6 +109,7 @@ fn free_positions_with_radii_find_what_the_cpu_finds() {
             let radii = rule.needs_targets().then_some(&radii[..]);
             let (found, _) = query(&mut on_device, &positions, radii, on_device_set);
             let mut scratch = QueryScratch::default();
+            let radii = radii.map(Into::into);
             let expected = on_cpu.query_into(&positions, radii, on_cpu_set, &mut scratch);
             let expected = as_vectors(expected.unwrap());
             assert!(found == expected, "{rule}, {count} positions");

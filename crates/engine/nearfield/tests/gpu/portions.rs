@@ -168,10 +168,8 @@ fn check_filtered_portions<T: Precise>() {
             let found = engine.find_neighbors();
             let found = found.map(|()| lists(as_vectors(engine.neighbors(t, s).unwrap())));
             let batches = batches_of(&engine, [t, s]).1;
-            let radii: Vec<f32> = (case.radii_of(case.target).iter())
-                .map(|radius| radius.to_f64() as f32)
-                .collect();
-            let radii = rule_of(case).needs_targets().then_some(&radii[..]);
+            let radii = T::radii(case.radii_of(case.target));
+            let radii = rule_of(case).needs_targets().then_some(radii);
             let (mut scratch, at) = (QueryScratch::default(), T::positions(case.targets()));
             let queried = engine.query_into(at, radii, s, &mut scratch);
             let queried = queried.map(|found| lists(as_vectors(found))).map_err(told);
@@ -203,7 +201,8 @@ fn what_queries_lack_is_refused_by_name() {
     let found = engine.query(&[[1.25f32, 0.0, 0.0]], set).unwrap();
     assert_eq!(found.of(0), [1], "within 0.75 of the second point alone");
     let mut scratch = QueryScratch::default();
-    let found = engine.query_into(&points, Some(&[1.0; 2]), set, &mut scratch);
+    let radii = Some((&[1.0; 2]).into());
+    let found = engine.query_into(&points, radii, set, &mut scratch);
     let refused = found.unwrap_err().to_string();
     assert!(refused.contains("positions of a query"), "{refused}");
 }

@@ -152,6 +152,7 @@ fn arrays_of_the_device_give_the_same_pairs_and_room_grows_by_itself() {
             radii: radii.as_view(),
             cells: Some(cells.as_view()),
             periodic: Some(periodic.as_view()),
+            strict: false,
         };
         let mut repeats = 0;
         loop {
@@ -194,6 +195,7 @@ fn a_system_on_the_device_that_cannot_be_searched_is_named() {
         radii: radii.as_view(),
         cells: None,
         periodic: None,
+        strict: false,
     };
     search.neighbors(&systems, Quantities::LISTS).unwrap();
     let error = search.finish(&systems).unwrap_err();

@@ -31,7 +31,7 @@ impl TryFrom<Row> for Point {
 /// Draws the lines, each beside its name.
 pub(crate) fn draw<'b>(area: &Area<'b>, points: &[Point]) -> Drawn<'b> {
     let detail = DETAIL as i32;
-    let heading = "Speed on several H200, beside as many times the speed of one";
+    let heading = "Speed on 1 to 4 H200s, and that many times the speed of one";
     area.draw_text(heading, &text(24), (20 * detail, 18 * detail))?;
     let most = points.iter().map(|point| point.gpus).fold(1.0, f64::max);
     let mut chart = ChartBuilder::on(area)

@@ -6,12 +6,14 @@
 The class and the function have the signatures, results, types and errors of vesin 0.6; they need
 NumPy only. Like vesin they compute in double precision also for float32. What differs: pairs are
 always in the order of ``i``, which vesin promises for ``sorted=True`` only; ``skin`` changes
-neither pairs nor speed, because every call searches anew; ``copy`` does nothing; arrays are of
-NumPy or PyTorch on the CPU, and those on a GPU are refused (``nearfield.DeviceEngine`` takes them).
+neither pairs nor speed, because every call searches anew; ``copy`` does nothing. Arrays are of NumPy
+or PyTorch on the CPU, or of PyTorch or CuPy on a GPU, where they stay; there pairs exactly at the
+cut-off may be decided differently.
 """
 
 import numpy as np
 
+from .. import edges
 from ._common import Pairs
 
 __all__ = ["NeighborList", "ase_neighbor_list"]
@@ -50,14 +52,27 @@ class NeighborList:
 
     def compute(self, points, box, periodic, quantities="ij", copy=True):
         """A tuple with an array for each letter of quantities (i, j, P, S, d, D)."""
-        if type(points).__module__.split(".")[0] == "torch":
+        library = type(points).__module__.split(".")[0]
+        if library == "torch":
             return self._of_tensors(points, box, periodic, quantities)
+        if library == "cupy":
+            return self._on_gpu(points, box, periodic, quantities)
         points, box, periodic = np.asarray(points), np.asarray(box), np.asarray(periodic)
+        periodic = self._checked(points, box, periodic, quantities)
+        real = points.dtype if np.issubdtype(points.dtype, np.floating) else float
+        kinds = {"S": np.int32, "d": real, "D": real}
+        found = self._pairs(points.astype(float), box.astype(float), periodic, quantities)
+        return tuple(
+            found[letter].astype(kinds.get(letter, np.uint64), copy=False) for letter in quantities
+        )
+
+    def _checked(self, points, box, periodic, quantities):
+        """Where the box repeats, as three booleans; what vesin refuses raises its errors."""
         if periodic.ndim == 0 and periodic.dtype == bool:
             periodic = np.full(3, periodic)
-        if box.shape != (3, 3):
+        if tuple(box.shape) != (3, 3):
             raise ValueError("`box` must be a 3x3 matrix")
-        if points.ndim != 2 or points.shape[1] != 3:
+        if len(points.shape) != 2 or points.shape[1] != 3:
             raise ValueError("`points` must be a nx3 array")
         if periodic.shape != (3,):
             raise ValueError(
@@ -72,36 +87,52 @@ class NeighborList:
         for letter in quantities:
             if letter not in "ijPSdD":
                 raise ValueError(f"unexpected character in `quantities`: {letter}")
-        real = points.dtype if np.issubdtype(points.dtype, np.floating) else float
-        kinds = {"S": np.int32, "d": real, "D": real}
-        periodic = periodic.astype(bool)
-        found = self._pairs(points.astype(float), box.astype(float), periodic, quantities)
-        return tuple(
-            found[letter].astype(kinds.get(letter, np.uint64), copy=False) for letter in quantities
-        )
+        return periodic.astype(bool)
 
-    def _pairs(self, points, box, periodic, quantities):
+    def _check_settings(self, box, periodic):
         if not np.isfinite(self.cutoff) or self.cutoff <= 0:
             raise RuntimeError("cutoff must be a finite, positive number")
         if self.cutoff <= 1e-6:
             raise RuntimeError("cutoff is too small")
         if not np.isfinite(self.skin) or self.skin < 0:
             raise RuntimeError("skin must be a finite, non-negative number")
-        if self.algorithm == "brute_force":
-            raise RuntimeError("only VesinAutoAlgorithm and VesinCellList are supported on CPU")
         if np.linalg.matrix_rank(box[periodic]) < periodic.sum():
             raise RuntimeError("the box matrix is not invertible")
+
+    def _pairs(self, points, box, periodic, quantities):
+        if self.algorithm == "brute_force":
+            raise RuntimeError("only VesinAutoAlgorithm and VesinCellList are supported on CPU")
+        self._check_settings(box, periodic)
         letters = "".join(dict.fromkeys(quantities if self.full_list else "ijS" + quantities))
         found = Pairs(
             points, self.cutoff, letters, cell=box, pbc=periodic, threads=self.n_threads
         )
         if not self.full_list:
-            i, j, (x, y, z) = found["i"], found["j"], found["S"].T
-            # Of an image of a point itself, vesin keeps the direction whose sum is positive.
-            total = x + y + z
-            own = (total > 0) | (total == 0) & ((z > 0) | (z == 0) & (y >= 0))
-            found.keep((i < j) | (i == j) & own)
+            found.keep(_once(found["i"], found["j"], found["S"]))
         return found
+
+    def _on_gpu(self, points, box, periodic, quantities):
+        """Arrays on the GPU where the points are, by operations that PyTorch and CuPy share."""
+        from .._libraries import library_of, on_host
+
+        library = library_of(points)
+        periodic = np.asarray(on_host(periodic))
+        periodic = self._checked(points, box, periodic, quantities)
+        cell = np.asarray(on_host(box), float)
+        self._check_settings(cell, periodic)
+        letters = "".join(dict.fromkeys(quantities if self.full_list else "ijS" + quantities))
+        doubles = library.cast(points, "float64")
+        how = dict(cell=cell, pbc=periodic, sorted=self.sorted)
+        found = dict(zip(letters, edges(doubles, self.cutoff, letters, **how)))
+        if not self.full_list:
+            kept = _once(found["i"], found["j"], found["S"])
+            found = {letter: array[kept] for letter, array in found.items()}
+        kind = str(points.dtype).rpartition(".")[2]
+        kind = kind if kind.startswith("float") else "float64"
+        kinds = dict(S="int32", d=kind, D=kind)
+        return tuple(
+            library.cast(found[letter], kinds.get(letter, "uint64")) for letter in quantities
+        )
 
     def _of_tensors(self, points, box, periodic, quantities):
         import torch
@@ -111,13 +142,24 @@ class NeighborList:
             raise RuntimeError(
                 "NeighborList.compute does not support autograd for torch tensors"
             )
-        if any(one.device.type != "cpu" for one in tensors):
+        if points.device != tensors[1].device:
             raise ValueError(
-                f"tensors must be on the CPU, not on {points.device}: nearfield.DeviceEngine and "
-                "nearfield.DeviceSystemSearch take those of a GPU"
+                f"`points` and `box` must be on the same device, got {points.device} and "
+                f"{tensors[1].device}"
             )
+        if points.device.type != "cpu":
+            return self._on_gpu(*tensors, periodic, quantities)
         arrays = self.compute(*(one.numpy() for one in tensors), periodic, quantities)
         return tuple(map(torch.from_numpy, arrays))
+
+
+def _once(i, j, S):
+    """Which pairs stand once in a half list."""
+    x, y, z = S[:, 0], S[:, 1], S[:, 2]
+    # Of an image of a point itself, vesin keeps the direction whose sum is positive.
+    total = x + y + z
+    own = (total > 0) | (total == 0) & ((z > 0) | (z == 0) & (y >= 0))
+    return (i < j) | (i == j) & own
 
 
 def ase_neighbor_list(quantities, a, cutoff, self_interaction=False, max_nbins=0):

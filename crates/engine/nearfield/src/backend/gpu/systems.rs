@@ -156,6 +156,7 @@ impl GpuSystems {
             radii: systems.radii,
             cells: systems.cells,
             periodic: systems.periodic,
+            strict: systems.strict,
         };
         (self.backend).search_host_systems(&on_host, wanted, &mut self.pairs)
     }

@@ -2,8 +2,9 @@
 //! f32 cannot resolve where they are, and numbers beyond the range of f32.
 
 use crate::conformance::case::{Case, every_pair, full_and_half};
+use crate::conformance::cases::radii::by_every_rule;
 use crate::conformance::level::Level;
-use crate::oracle::Vectors;
+use crate::oracle::{Neighbor, RadiusRule, Vectors};
 use crate::random::Random;
 
 type Points = Vec<[f64; 3]>;
@@ -18,9 +19,43 @@ pub(super) fn cases(level: Level) -> Vec<Case<f64>> {
         cases.extend(periodic(seed));
         cases.extend(tilted(seed));
     }
+    let with_radii: Vec<_> = cases.iter().step_by(2).map(to_a_neighbor).collect();
     let mut cases: Vec<_> = cases.into_iter().flat_map(full_and_half).collect();
+    cases.extend(with_radii.iter().flat_map(by_every_rule));
     cases.extend(several_sets());
     cases
+}
+
+/// The case with radii of its points that are the distance to a neighbor but
+/// for a step of f64: whether squares are above those of distances hangs on the
+/// last bit. Some are far smaller.
+fn to_a_neighbor(case: &Case<f64>) -> Case<f64> {
+    let mut random = Random::new(case.sets[0].len() as u64);
+    let (problem, points) = (case.problem(), &case.sets[0]);
+    let lists = problem.neighbors();
+    let radius = |(target, list): (usize, &Vec<Neighbor>)| {
+        let least = case.radius * 2.0_f64.powi(-9);
+        let chosen = list.get(random.below(1 + list.len() as u64) as usize);
+        let Some(chosen) = chosen.filter(|_| random.below(8) > 0) else {
+            return least.max(2.0_f64.powi(-50));
+        };
+        let to = points[chosen.index as usize];
+        let squared = problem.distance_squared(points[target], to, chosen.image);
+        let distance = libm::sqrt(squared);
+        let near = [distance.next_down(), distance, distance.next_up()];
+        near[random.below(3) as usize].clamp(least.max(2.0_f64.powi(-50)), case.radius)
+    };
+    let mut radii: Vec<f64> = lists.iter().enumerate().map(radius).collect();
+    radii
+        .iter_mut()
+        .take(1)
+        .for_each(|first| *first = case.radius);
+    let name = format!("{}, with radii", case.name);
+    let case = Case {
+        name,
+        ..case.clone()
+    };
+    case.with_radii(RadiusRule::Gather, vec![radii])
 }
 
 fn uniform(points: usize, low: [f64; 3], high: [f64; 3], seed: u64) -> Points {
@@ -298,6 +333,10 @@ mod tests {
             list: case.list,
             vectors: case.vectors,
             periodic: case.periodic,
+            rule: case.rule,
+            radii: (case.radii.iter())
+                .map(|radii| radii.iter().map(|&radius| radius as f32).collect())
+                .collect(),
             ..Case::new("", case.radius as f32, vec![])
         }
         .expected()

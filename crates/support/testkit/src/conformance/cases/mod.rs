@@ -11,7 +11,6 @@ mod tilted;
 
 use super::case::Case;
 use super::level::Level;
-use crate::oracle::RadiusRule;
 
 /// Every case of a level; names are unique.
 pub(super) fn all(level: Level) -> Vec<Case> {
@@ -25,14 +24,9 @@ pub(super) fn all(level: Level) -> Vec<Case> {
     cases
 }
 
-/// Every case of a level in double precision, those with one radius for all
-/// points; names are unique.
+/// Every case of a level in double precision; names are unique.
 pub(super) fn all_in_double(level: Level) -> Vec<Case<f64>> {
-    let mut cases: Vec<_> = all(level)
-        .into_iter()
-        .filter(|case| case.rule == RadiusRule::Uniform)
-        .map(Case::widened)
-        .collect();
+    let mut cases: Vec<_> = all(level).into_iter().map(Case::widened).collect();
     cases.extend(double::cases(level));
     cases
 }
@@ -42,7 +36,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::oracle::ListKind;
+    use crate::oracle::{ListKind, RadiusRule};
 
     #[test]
     fn names_are_unique() {

@@ -3,7 +3,7 @@
 
 use crate::conformance::case::Case;
 use crate::conformance::level::Level;
-use crate::oracle::{ListKind, Pairing, Problem, RadiusRule};
+use crate::oracle::{ListKind, Pairing, Problem, RadiusRule, Real};
 use crate::random::Random;
 use crate::shapes;
 
@@ -29,13 +29,13 @@ pub(super) fn cases(level: Level) -> Vec<Case> {
 }
 
 /// The case by the three rules, and by the symmetric one with half lists.
-fn by_every_rule(case: &Case) -> Vec<Case> {
+pub(super) fn by_every_rule<T: Real>(case: &Case<T>) -> Vec<Case<T>> {
     let by = |rule| Case {
         name: format!("{} {}", case.name, name(rule)),
         rule,
         ..case.clone()
     };
-    let mut cases: Vec<Case> = RadiusRule::OWN.map(by).to_vec();
+    let mut cases = RadiusRule::OWN.map(by).to_vec();
     cases.push(by(RadiusRule::Symmetric).half());
     cases
 }

@@ -136,8 +136,7 @@ impl Controller {
                 model.cuts(layout)
             }
             State::Band(_) => match before {
-                // By one threshold for all, which those of the old layout were next to.
-                Some(before) => layout.cuts(layout.theta_at(share_of(before, cuts))),
+                Some(before) => carried_over(layout, before, cuts),
                 None => carried(layout, cuts),
             },
         };
@@ -244,10 +243,29 @@ impl Controller {
     }
 }
 
-/// The CPU backend's share of the work under `cuts`.
-fn share_of(layout: &Layout, cuts: &[Cut]) -> f64 {
-    let subregions = 0..layout.subregions().len().min(cuts.len());
-    let all: u64 = subregions.clone().map(|s| layout.work(s)).sum();
-    let below = |s: usize| layout.work_below(s, layout.bricks_of(s, cuts[s]));
-    subregions.map(below).sum::<u64>() as f64 / (all as f64).max(1.0)
+/// Cuts that give the CPU backend the share of every subregion that it had of the corresponding one
+/// before.
+///
+/// Policy `band` keeps a threshold per subregion; on a new layout a subregion inherits the share
+/// of the one at the corresponding place.
+fn carried_over(layout: &Layout, before: &Layout, cuts: &[Cut]) -> Vec<Cut> {
+    let count = layout.subregions().len();
+    let old = before.subregions().len().min(cuts.len());
+    if old == 0 {
+        return carried(layout, cuts);
+    }
+    (0..count)
+        .map(|subregion| {
+            let place = (subregion * old / count).min(old - 1);
+            let had = before.work_below(place, before.bricks_of(place, cuts[place]));
+            let wanted = had as f64 / before.work(place).max(1) as f64;
+            let wanted = wanted * layout.work(subregion) as f64;
+            let below = |bricks: usize| layout.work_below(subregion, bricks) as f64;
+            let mut bricks = 0;
+            while bricks < layout.ladder(subregion).len() && below(bricks + 1) <= wanted {
+                bricks += 1;
+            }
+            layout.cut_at(subregion, bricks)
+        })
+        .collect()
 }

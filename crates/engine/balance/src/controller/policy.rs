@@ -27,9 +27,8 @@ pub enum Policy {
     /// Fits what a pair, a launch and a byte cost each backend, and goes to the predicted optimum.
     #[default]
     Model,
-    /// Keeps the ratio of the CPU backend's time to the GPU backend's between two bounds, by
-    /// notches of occupancy: sparse bricks go to the CPU backend everywhere before denser ones do
-    /// anywhere.
+    /// Keeps the ratio of the CPU backend's time to the GPU backend's between two bounds, changing
+    /// one subregion at a time.
     Band {
         /// Below this ratio the CPU backend is given more.
         alpha: f64,

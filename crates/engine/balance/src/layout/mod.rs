@@ -422,7 +422,7 @@ impl Layout {
     }
 
     /// How many bricks of a subregion's ladder lie below θ.
-    pub(crate) fn below(&self, subregion: usize, theta: f64) -> usize {
+    fn below(&self, subregion: usize, theta: f64) -> usize {
         self.keys[self.subregions[subregion].ladder.clone()].partition_point(|&key| key < theta)
     }
 

@@ -5,7 +5,6 @@ mod common;
 mod emulate;
 mod hosts;
 mod model;
-mod page;
 mod plan;
 mod policies;
 mod tune;

@@ -107,7 +107,7 @@ struct Target {
     int4 wraps;
 #if NF_FILTERS & NF_RADII
     Given own;           // the square of its radius, -1 where that does not count
-    float limit;         // single precision: what squared distances of candidates are compared with first
+    float limit;         // in single precision, for squared distances of candidates
     float reach;         // no pair is farther apart
 #endif
 };

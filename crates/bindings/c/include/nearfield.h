@@ -620,7 +620,7 @@ typedef struct {
   uint32_t strict;
   /*
    An nf_radius_rule; NF_RADIUS_RULE_UNIFORM by default. By any other rule every set needs
-   radii of its points: nf_device_engine_set_radii(). In f32 only, and not strictly within the
+   radii of its points: nf_device_engine_set_radii(). Not strictly within the
    radius.
    */
   uint32_t radii;
@@ -927,7 +927,7 @@ typedef struct {
   uint32_t strict;
   /*
    An nf_radius_rule; NF_RADIUS_RULE_UNIFORM by default. By any other rule every set needs
-   radii of its points: nf_set_radii(). In f32 only, and not strictly within the radius.
+   radii of its points: nf_set_radii(). Not strictly within the radius.
    */
   uint32_t radii;
   /*
@@ -2058,6 +2058,15 @@ nf_status nf_update_f64(nf_engine *engine,
 nf_status nf_set_radii(nf_engine *engine, uint32_t set, const float *radii, size_t points);
 
 /*
+ The same with radii in double precision; an engine in single precision rounds them, as it does
+ with its own radius.
+
+ # Safety
+ As for nf_set_radii().
+ */
+nf_status nf_set_radii_f64(nf_engine *engine, uint32_t set, const double *radii, size_t points);
+
+/*
  Removes a set, with its points and lists: its number is refused from then on, and other sets
  keep theirs. A set that is added later gets a number that was not given before.
  */
@@ -2449,6 +2458,21 @@ nf_status nf_query_radii_f32(const nf_engine *engine,
                              size_t points,
                              size_t stride,
                              const float *radii,
+                             size_t radius_count,
+                             uint32_t sources,
+                             nf_query **query);
+
+/*
+ The same in double precision.
+
+ # Safety
+ As for nf_query_radii_f32().
+ */
+nf_status nf_query_radii_f64(const nf_engine *engine,
+                             const double *positions,
+                             size_t points,
+                             size_t stride,
+                             const double *radii,
                              size_t radius_count,
                              uint32_t sources,
                              nf_query **query);

@@ -42,10 +42,10 @@ use pyo3::{
 /// batch_ptr: the first point of every system, and the number of points behind the last, shape
 /// (systems + 1,): there are no pairs between systems, and radius, cell and pbc are one for all or
 /// one each, of shapes (systems,), (systems, 3, 3) and (systems, 3). batch_idx: the system of every
-/// point instead, shape (n,), ascending. Many systems take no box= and no filters. other: another set of points to search in; j is then a
-/// point of it. self_pairs: also every point with itself at distance 0. out: arrays to write into,
-/// one for every letter, at least as long as there are pairs; returns their parts that were
-/// written.
+/// point instead, shape (n,), ascending. Many systems take no box= and no filters. other: another
+/// set of points to search in; j is then a point of it. self_pairs: also every point with itself at
+/// distance 0. out: arrays to write into, one for every letter, at least as long as there are
+/// pairs; returns their parts that were written.
 ///
 /// >>> i, j, S, d = nearfield.edges(atoms.positions, 5.0, "ijSd", cell=atoms.cell, pbc=atoms.pbc)
 ///

@@ -195,9 +195,10 @@ impl PyEngine {
     }
 
     /// Gives every point of a set a search radius of its own, an array of shape (n,) of float32, in
-    /// an engine of float64 also of float64, positive and at most the engine's radius; the engine's rule says whose radius decides. Radii
-    /// stay with the numbers of the points, and retain_points() keeps them; give them again after
-    /// an update() to another number of points. Lists that involve the set are out of date.
+    /// an engine of float64 also of float64, positive and at most the engine's radius; the engine's
+    /// rule says whose radius decides. Radii stay with the numbers of the points, and
+    /// retain_points() keeps them; give them again after an update() to another number of points.
+    /// Lists that involve the set are out of date.
     fn set_radii(&self, py: Python<'_>, set: usize, radii: &Bound<'_, PyAny>) -> PyResult<()> {
         let radii = OwnRadii::of(radii, self.threads, self.precision)?;
         let id = self.set(set)?;

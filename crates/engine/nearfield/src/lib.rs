@@ -128,6 +128,7 @@ mod device_names;
 mod engine;
 pub mod error;
 mod hardware;
+mod own_radii;
 mod point_set_id;
 mod skin;
 mod slots;

@@ -1,12 +1,12 @@
 //! Arrays on a GPU that Python owns or views.
 
 use super::{
-    chunks::SharedChunks,
     dlpack,
     fate::Fate,
     layout::{CUDA, DLDevice, Dtype, MAJOR},
     search::SharedSystems,
     shared::SharedEngine,
+    shared_chunks::SharedChunks,
     stream::{Current, KeptStream, Order, StreamNumber, failed},
 };
 use crate::call::guarded;
@@ -68,8 +68,9 @@ impl Drop for Owned {
 /// Results own their memory, which stays as long as anything made of them. The arrays of lists and
 /// of the geometry of pairs are memory of the engine, for reading: they are valid until one of the
 /// two sets is next updated, or other quantities of their pairs are asked for, and those of a
-/// DeviceSystemSearch until its next search, those of a chunk until the next chunk. What other libraries made of them must not be used any
-/// longer either. The object itself raises RuntimeError then.
+/// DeviceSystemSearch until its next search, those of a chunk until the next chunk. What other
+/// libraries made of them must not be used any longer either. The object itself raises RuntimeError
+/// then.
 #[pyclass(name = "DeviceArray", module = "nearfield", frozen)]
 pub(crate) struct PyDeviceArray {
     pub(crate) memory: Arc<Memory>,

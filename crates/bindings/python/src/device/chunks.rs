@@ -2,19 +2,19 @@
 
 use super::{
     array::{Memory, PyDeviceArray},
-    fate::Fate,
     layout::Dtype,
     neighbors::{PyDeviceNeighbors, views},
     pairs::Arrays,
     shared::SharedEngine,
-    stream::{Current, KeptStream},
+    shared_chunks::{SharedChunks, State},
+    stream::KeptStream,
 };
-use crate::{call::refusal, errors::raise};
-use nearfield::device::{DeviceListChunks, GeometryQuantities};
+use crate::errors::raise;
+use nearfield::device::GeometryQuantities;
 use pyo3::prelude::*;
 use std::{
     mem::ManuallyDrop,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex},
 };
 
 /// Lists of a pair of sets on a GPU in chunks: what DeviceEngine.chunks() returns, an iterator over
@@ -26,38 +26,6 @@ pub(crate) struct PyDeviceListChunks {
     /// Lists come with the geometry of their pairs.
     geometry: bool,
     pairs: u64,
-}
-
-/// Chunks that their Python object and the arrays that view their memory share.
-pub(crate) struct SharedChunks {
-    state: Mutex<State>,
-    stream: KeptStream,
-}
-
-/// What calls change.
-pub(crate) struct State {
-    chunks: ManuallyDrop<DeviceListChunks>,
-    /// Of the arrays of the chunk that was handed out last.
-    fate: Arc<Fate>,
-}
-
-impl SharedChunks {
-    /// The chunks for a call.
-    pub(super) fn lock(&self) -> PyResult<MutexGuard<'_, State>> {
-        let refusal = |refused| refusal(&refused, "the chunks are in use by another thread");
-        self.state.try_lock().map_err(refusal)
-    }
-}
-
-impl Drop for SharedChunks {
-    fn drop(&mut self) {
-        let _current = Current::enter(&self.stream.context());
-        let _ = self.stream.synchronize();
-        let state = self.state.get_mut();
-        let state = state.unwrap_or_else(std::sync::PoisonError::into_inner);
-        // SAFETY: dropped once, here, where the context is current, which freeing needs.
-        unsafe { ManuallyDrop::drop(&mut state.chunks) }
-    }
 }
 
 /// The arrays of a chunk: numbers of points, and their lists.

@@ -357,13 +357,13 @@ impl PyDeviceEngine {
     }
 
     /// Writes the pairs of one set with another, by default with itself, to arrays of the GPU, one
-    /// for every quantity, of shape (m,) or (m, 3): letters of "ijSdD" or their names. Pairs come in
-    /// the order of the points that have them. Lists of these sets that are there are taken.
+    /// for every quantity, of shape (m,) or (m, 3): letters of "ijSdD" or their names. Pairs come
+    /// in the order of the points that have them. Lists of these sets that are there are taken.
     ///
     /// What is written counts if finish() returns True and pair_count() is at most m; otherwise
-    /// write again, after a False to the same arrays, and else to longer ones, which does not search
-    /// again. Arrays for i and j are of one type, int32, uint32 or int64, and no array shares memory
-    /// with another.
+    /// write again, after a False to the same arrays, and else to longer ones, which does not
+    /// search again. Arrays for i and j are of one type, int32, uint32 or int64, and no array
+    /// shares memory with another.
     #[pyo3(signature = (quantities, out, targets=0, sources=None))]
     fn write_pairs(
         &self,

@@ -22,6 +22,7 @@ mod results;
 mod search;
 mod settings;
 mod shared;
+mod shared_chunks;
 mod stream;
 mod systems;
 mod verlet;

@@ -103,10 +103,10 @@ impl PyDeviceSystemSearch {
     /// tuple with a DeviceArray for every letter of quantities, in the order of the letters. The
     /// arrays are valid until the next search. Waits for the device.
     ///
-    /// points: of shape (n, 3), on the GPU. batch_ptr, radius, cell: as for SystemSearch.neighbors()
-    /// on the host, or arrays of int64 and float64 on the GPU; numbers of the host that are those of
-    /// the last call are not copied again. pbc: as there, on the host. quantities: "ijSdD" unless
-    /// given; there is no "P".
+    /// points: of shape (n, 3), on the GPU. batch_ptr, radius, cell: as for
+    /// SystemSearch.neighbors() on the host, or arrays of int64 and float64 on the GPU; numbers of
+    /// the host that are those of the last call are not copied again. pbc: as there, on the host.
+    /// quantities: "ijSdD" unless given; there is no "P".
     #[pyo3(signature = (points, radius, batch_ptr, *, cell=None, pbc=None, quantities=None))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn neighbors<'py>(
@@ -152,10 +152,10 @@ impl PyDeviceSystemSearch {
         PyTuple::new(py, arrays.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// The same into arrays of the GPU, one for every quantity, of shape (m,) or (m, 3); returns the
-    /// number of pairs. All of them are written if there are at most m; otherwise nothing counts,
-    /// and the arrays have to be longer. Arrays for i and j are of the type of the search, and none
-    /// shares memory with another or with what is read. Waits for the device.
+    /// The same into arrays of the GPU, one for every quantity, of shape (m,) or (m, 3); returns
+    /// the number of pairs. All of them are written if there are at most m; otherwise nothing
+    /// counts, and the arrays have to be longer. Arrays for i and j are of the type of the search,
+    /// and none shares memory with another or with what is read. Waits for the device.
     #[pyo3(signature = (out, points, radius, batch_ptr, *, cell=None, pbc=None, quantities=None))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn neighbors_into(

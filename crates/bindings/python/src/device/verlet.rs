@@ -40,8 +40,8 @@ use std::sync::Arc;
 /// found on the GPU: what is computed over lists that may miss a pair is not valid, as finish()
 /// says. Coordinates may be wrapped into the box at any time. A cell that changes needs new lists.
 ///
-/// radius, skin: in the unit of the coordinates. cutoffs: as for Engine; lists are found with larger
-/// ones. The other settings, arrays, streams and errors are those of DeviceEngine.
+/// radius, skin: in the unit of the coordinates. cutoffs: as for Engine; lists are found with
+/// larger ones. The other settings, arrays, streams and errors are those of DeviceEngine.
 #[pyclass(name = "DeviceVerletLists", module = "nearfield", frozen)]
 pub(crate) struct PyDeviceVerletLists {
     shared: Arc<SharedEngine<DeviceVerletLists>>,

@@ -161,8 +161,8 @@ impl<'a> Walk<'a> {
     ///
     /// # Errors
     /// [`ErrorKind::Sets`], [`ErrorKind::RadiiLength`], [`ErrorKind::OutputLength`] for a share
-    /// whose marks are too few, [`ErrorKind::HalfRule`], [`ErrorKind::RadiiPrecision`], and those of
-    /// [`PairFilter::check`].
+    /// whose marks are too few, [`ErrorKind::HalfRule`], [`ErrorKind::RadiiPrecision`], and those
+    /// of [`PairFilter::check`].
     pub(crate) fn new(sets: PairOfSets<'a>, tag: Tag, kind: ListKind) -> Result<Self, Error> {
         sets.check()?;
         sets.radii.check(

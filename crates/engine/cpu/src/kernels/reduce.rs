@@ -88,7 +88,8 @@ impl Neighbors {
     }
 }
 
-/// [`reduce_packed`] as a function of its own on the kernel, for callers that call it once per target anyway.
+/// [`reduce_packed`] as a function of its own on the kernel, for callers that call it once per
+/// target anyway.
 pub(crate) struct ReducePacked<'a, K: PairKernel> {
     /// Number of neighbours.
     pub(crate) count: usize,

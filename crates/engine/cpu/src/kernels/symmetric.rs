@@ -468,33 +468,24 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
                             within & (!carries::<MODE>(mode, EXACT) | (k as u32 > own as u32));
                         let values = Self::values(gathered, targets_at, k);
                         let (on_target, on_source) = kernel.symmetric(pair, own_values, values);
+                        let kept = |value| if near { value } else { K::REDUCE.identity() };
                         on_target.write(|channel, value| {
-                            let value = if near { value } else { K::REDUCE.identity() };
+                            let value = kept(value);
                             to_target
                                 .get_unchecked_mut(channel)
                                 .get_unchecked_mut(lane)
                                 .write(value);
                         });
                         on_source.write(|channel, value| {
-                            let value = if near { value } else { K::REDUCE.identity() };
+                            let value = kept(value);
                             to_source
                                 .get_unchecked_mut(channel)
                                 .get_unchecked_mut(lane)
                                 .write(value);
                         });
                     }
-                    for channel in 0..K::Output::COUNT {
-                        for part in 0..step / width {
-                            let at = part * width;
-                            let values =
-                                S::Single::load(to_target[channel].as_ptr().add(at).cast());
-                            partial.add::<K, _>(channel, first % LANES + at, values);
-                            let values =
-                                S::Single::load(to_source[channel].as_ptr().add(at).cast());
-                            let sum = sums.at(channel, first + at);
-                            combine_lanes::<K, _>(S::Single::load(sum), values).store(sum);
-                        }
-                    }
+                    let blocks = (&to_target, &to_source);
+                    add_block::<K, S>(&mut partial, sums, first, step, blocks);
                 }
                 begin = end;
             }
@@ -546,6 +537,39 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
                     }
                 }
                 k += part.lanes.count_ones() as usize;
+            }
+        }
+    }
+}
+
+/// Lanes of some pairs, by channel.
+type Block = [[MaybeUninit<f32>; LANES]; MAX_OUTPUTS];
+
+/// Adds the contributions of `step` pairs from candidate `first` on: those to the target to its
+/// partial sums, and those to the sources to the sums of the candidates.
+///
+/// # Safety
+/// The processor has the level `S`; the first `step` lanes of the kernel's channels were written;
+/// there are sums for as many candidates.
+#[inline(always)]
+unsafe fn add_block<K: PairKernel, S: Simd>(
+    partial: &mut Partial,
+    sums: Arrays,
+    first: usize,
+    step: usize,
+    (to_target, to_source): (&Block, &Block),
+) {
+    let width = S::Single::LANES;
+    for channel in 0..K::Output::COUNT {
+        for part in 0..step / width {
+            let at = part * width;
+            // SAFETY: guaranteed by the caller; a kernel has at most MAX_OUTPUTS channels.
+            unsafe {
+                let values = S::Single::load(to_target[channel].as_ptr().add(at).cast());
+                partial.add::<K, _>(channel, first % LANES + at, values);
+                let values = S::Single::load(to_source[channel].as_ptr().add(at).cast());
+                let sum = sums.at(channel, first + at);
+                combine_lanes::<K, _>(S::Single::load(sum), values).store(sum);
             }
         }
     }

@@ -76,8 +76,8 @@ pub(crate) trait Task {
 /// A loop that reads a value of the caller's, such as a pair kernel, for every lane.
 ///
 /// The compiler may read what an argument of a function points to before it is needed, but not what
-/// a pointer in a struct leads to. A kernel that reads a constant only in one branch would otherwise
-/// keep its whole loop from being vectorised, except where vectors have masks.
+/// a pointer in a struct leads to. A kernel that reads a constant only in one branch would
+/// otherwise keep its whole loop from being vectorised, except where vectors have masks.
 pub(crate) trait TaskOn<C> {
     /// Runs the loop; see [`Task::run`].
     ///

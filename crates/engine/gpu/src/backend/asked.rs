@@ -13,7 +13,7 @@
 //! so kernels look points up unchecked.
 
 use super::{
-    given_data::{PointNumber, received},
+    given_data::{PointNumber, Received, received},
     gpu::GpuBackend,
     lattice::next_number,
     lists::DeviceLists,
@@ -86,9 +86,19 @@ impl GpuBackend {
                 largest: T::LARGEST,
             };
             let to = (&mut named.indices, &mut named.notes);
-            received(self, to, given, (KIND, 1, about), |kernels, values| {
-                kernels.numbers(&self.stream, values, size_of::<T>() == 8, largest)
-            })?;
+            received(
+                self,
+                to,
+                given,
+                Received {
+                    kind: KIND,
+                    words: 1,
+                    about,
+                },
+                |kernels, values| {
+                    kernels.numbers(&self.stream, values, size_of::<T>() == 8, largest)
+                },
+            )?;
             if named.placed != points.last_sort() {
                 named.placed = 0;
                 named.places.reserve(&self.stream, points.len())?;

@@ -7,9 +7,7 @@
 //! **Invariant:** nothing is written behind the shortest of the arrays. Pairs that have no room are
 //! counted all the same, so the caller learns how long arrays have to be.
 
-use super::{
-    given_data::PointNumber, gpu::GpuBackend, lists::DeviceLists, systems::PairQuantities,
-};
+use super::{given_data::PointNumber, gpu::GpuBackend, lists::DeviceLists};
 use crate::{
     error::{Error, ErrorKind},
     handles::{DeviceViewMut, InUse, PositionNumber},
@@ -17,6 +15,27 @@ use crate::{
     memory::Queue,
 };
 use nearfield_pairs::ListKind;
+
+/// Which arrays are written for pairs, and how.
+///
+/// A quantity that is not wanted is neither computed nor allocated. Offsets are always written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PairQuantities {
+    /// Pairs that stand once, or twice.
+    pub kind: ListKind,
+    /// The point of every pair.
+    pub targets: bool,
+    /// Its neighbour.
+    pub sources: bool,
+    /// Three counts of vectors.
+    pub images: bool,
+    /// Three numbers.
+    pub displacements: bool,
+    /// A number.
+    pub distances: bool,
+    /// Indices have 64 bits and not 32.
+    pub wide: bool,
+}
 
 /// Arrays of the device that pairs are written to: entry k of every array belongs to the same pair.
 /// Those that are not wanted are None.

@@ -45,6 +45,16 @@ impl PointNumber for i64 {
     const LARGEST: u32 = u32::MAX;
 }
 
+/// What an array of the caller's holds.
+pub(super) struct Received {
+    /// The place of its notes.
+    pub(super) kind: usize,
+    /// Words kept for each point.
+    pub(super) words: usize,
+    /// The points.
+    pub(super) about: NotedData,
+}
+
 /// Receives the caller's array: `take` starts the kernel, which reads the array and writes the
 /// values. Notes of this kind are then about the new data.
 ///
@@ -58,9 +68,10 @@ pub(super) fn received<T: DeviceRepr, G: DeviceValue>(
     backend: &GpuBackend,
     (values, notes): (&mut PerPoint<T>, &mut RefusedData),
     given: &DeviceView<'_, G>,
-    (kind, words, about): (usize, usize, NotedData),
+    of: Received,
     take: impl FnOnce(&PointDataKernels, TakenValues) -> Result<(), Error>,
 ) -> Result<(), Error> {
+    let Received { kind, words, about } = of;
     let points = about.points;
     fits(values.what(), given.len(), points)?;
     backend.holds(values.what(), given.ordinal())?;
@@ -85,9 +96,9 @@ pub(super) fn received<T: DeviceRepr, G: DeviceValue>(
 }
 
 impl GpuBackend {
-    /// Takes the radii of a set's points from an array of the device, in the precision of `largest`;
-    /// those that are not from [`Radius::MIN`] to `largest` are refused later, and named as `f32`,
-    /// rounded away from that range. Searches walk as far as the largest. Does not wait.
+    /// Takes the radii of a set's points from an array of the device, in the precision of
+    /// `largest`; those that are not from [`Radius::MIN`] to `largest` are refused later, and named
+    /// as `f32`, rounded away from that range. Searches walk as far as the largest. Does not wait.
     ///
     /// # Errors
     /// [`ErrorKind::FieldLength`] for another number than `points`, [`ErrorKind::OtherDevice`],
@@ -109,10 +120,20 @@ impl GpuBackend {
         data.largest = largest.value().next_up();
         let to = (&mut data.radii, &mut data.refused);
         let words = words_of(largest.precision());
-        received(self, to, radii, (0, words, about), |kernels, values| {
-            let precisions = [T::PRECISION, largest.precision()];
-            kernels.radii(&self.stream, values, precisions, most)
-        })
+        received(
+            self,
+            to,
+            radii,
+            Received {
+                kind: 0,
+                words,
+                about,
+            },
+            |kernels, values| {
+                let precisions = [T::PRECISION, largest.precision()];
+                kernels.radii(&self.stream, values, precisions, most)
+            },
+        )
     }
 
     /// Takes the types of a set's points, which are below `types`; see
@@ -136,10 +157,20 @@ impl GpuBackend {
         let most = u32::try_from(types).map_or(u32::MAX, |types| types.saturating_sub(1));
         data.types_bound = most.saturating_add(1);
         let to = (&mut data.types, &mut data.refused);
-        received(self, to, given, (1, 1, about), |kernels, values| {
-            let wide = size_of::<T>() == 8;
-            kernels.numbers(&self.stream, values, wide, most.min(T::LARGEST))
-        })
+        received(
+            self,
+            to,
+            given,
+            Received {
+                kind: 1,
+                words: 1,
+                about,
+            },
+            |kernels, values| {
+                let wide = size_of::<T>() == 8;
+                kernels.numbers(&self.stream, values, wide, most.min(T::LARGEST))
+            },
+        )
     }
 
     /// Takes the molecules of a set's points, which replace lists of exclusions; see
@@ -160,9 +191,19 @@ impl GpuBackend {
             largest: T::LARGEST,
         };
         let to = (&mut data.molecules, &mut data.refused);
-        received(self, to, given, (2, 1, about), |kernels, values| {
-            kernels.numbers(&self.stream, values, size_of::<T>() == 8, T::LARGEST)
-        })?;
+        received(
+            self,
+            to,
+            given,
+            Received {
+                kind: 2,
+                words: 1,
+                about,
+            },
+            |kernels, values| {
+                kernels.numbers(&self.stream, values, size_of::<T>() == 8, T::LARGEST)
+            },
+        )?;
         data.lists_stamp = 0;
         Ok(())
     }

@@ -77,7 +77,7 @@ pub use all_pairs::{AllPairsScratch, PointsPerThread};
 pub use asked::NamedPoints;
 pub use catalogue::programs;
 pub use chunks::{PartViews, PartialLists};
-pub use columns::DeviceColumns;
+pub use columns::{DeviceColumns, PairQuantities};
 pub use delivery::{Delivered, ListPart};
 pub use device_fields::{CheckedField, DeviceField, DeviceFields, SideOfFields};
 pub use fields::{StagedField, StagedFields, StagedSides};
@@ -100,7 +100,5 @@ pub use rows::HostRows;
 pub use share::{DeviceParts, DeviceShare, MAX_PARTS};
 pub use sort::{PositionBounds, SortOutcome};
 pub use stored::{FollowedPoints, ListedPairs, Since, Skin, SlotsOfLists};
-pub use systems::{
-    DevicePairs, DeviceSystems, HostSystems, PairArray, PairQuantities, SystemsOutcome,
-};
+pub use systems::{DevicePairs, DeviceSystems, HostSystems, PairArray, SystemsOutcome};
 pub use walk::PairOfPoints;

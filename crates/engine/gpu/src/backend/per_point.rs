@@ -80,8 +80,8 @@ impl<T: DeviceRepr> PerPoint<T> {
         Ok(true)
     }
 
-    /// Makes room for the values of a set of so many points, of so many words each, which `write` is
-    /// handed the address of.
+    /// Makes room for the values of a set of so many points, of so many words each, which `write`
+    /// is handed the address of.
     pub(super) fn receive(
         &mut self,
         backend: &GpuBackend,

@@ -46,7 +46,11 @@
 //! [`SYSTEM_MAX`](crate::constants::SYSTEM_MAX) points, or with more than 2²⁴ candidates, the
 //! images of all points that may be in reach, are refused.
 
-use super::{columns::DeviceColumns, given_data::PointNumber, gpu::GpuBackend};
+use super::{
+    columns::{DeviceColumns, PairQuantities},
+    given_data::PointNumber,
+    gpu::GpuBackend,
+};
 use crate::constants::{NONE, SYSTEM_BOX};
 use crate::{
     error::{Error, ErrorKind, fits},
@@ -95,27 +99,6 @@ pub struct HostSystems<'a, T> {
     pub periodic: &'a [[bool; 3]],
     /// Pairs exactly as far apart as the radius are not neighbours.
     pub strict: bool,
-}
-
-/// Which arrays are written for pairs, and how.
-///
-/// A quantity that is not wanted is neither computed nor allocated. Offsets are always written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PairQuantities {
-    /// Pairs that stand once, or twice.
-    pub kind: ListKind,
-    /// The point of every pair.
-    pub targets: bool,
-    /// Its neighbour.
-    pub sources: bool,
-    /// Three counts of vectors.
-    pub images: bool,
-    /// Three numbers.
-    pub displacements: bool,
-    /// A number.
-    pub distances: bool,
-    /// Indices have 64 bits and not 32.
-    pub wide: bool,
 }
 
 /// The outcome of a search, which only the device knows.

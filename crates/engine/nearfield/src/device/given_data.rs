@@ -19,8 +19,8 @@ use nearfield_gpu::{
 use nearfield_grid::{Radius, Value};
 
 impl DeviceEngine {
-    /// As [`set_radii`](Self::set_radii), from an array of the GPU with a radius per point, in `f32`
-    /// or `f64`, which is copied. Does not wait: for radii that adapt in every step.
+    /// As [`set_radii`](Self::set_radii), from an array of the GPU with a radius per point, in
+    /// `f32` or `f64`, which is copied. Does not wait: for radii that adapt in every step.
     ///
     /// As the host does not see the largest of the radii, searches in which those of sources count
     /// look as far as the radius of the engine: choose it no larger than need be.

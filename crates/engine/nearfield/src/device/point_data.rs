@@ -15,7 +15,7 @@ use super::{
     filters::stamped,
     set::{DeviceSetId, GivenData},
 };
-use crate::{Error, ErrorKind, ListKind, PointSetId, RadiusRule, engine::point_radii::OwnRadii};
+use crate::{Error, ErrorKind, ListKind, PointSetId, RadiusRule, own_radii::OwnRadii};
 use nearfield_cpu::{ChosenPoints, CpuBackend, ExclusionArrays, Exclusions, PointTypes};
 use nearfield_gpu::{HostExclusions, HostPointData};
 use nearfield_grid::{Radii, Radius};

@@ -38,10 +38,11 @@ impl<K: PairKernel> Traversal<'_, K> {
     /// are out of date. Traversals of [`VerletLists`] run over lists anyway.
     ///
     /// A GPU does it if the engine was asked for one alone: the first traversal over the lists of a
-    /// pair of sets has full ones found there, and later searches leave them there, 8 bytes per entry
-    /// and beyond a memory limit, which counts lists of the host. An engine that shares its jobs
-    /// leaves it to the CPU pool, and an emulated GPU refuses it. On the CPU the positions of both
-    /// sets are brought into the caller's order for the call, 12 bytes per point (24 in `f64`).
+    /// pair of sets has full ones found there, and later searches leave them there, 8 bytes per
+    /// entry and beyond a memory limit, which counts lists of the host. An engine that shares its
+    /// jobs leaves it to the CPU pool, and an emulated GPU refuses it. On the CPU the positions of
+    /// both sets are brought into the caller's order for the call, 12 bytes per point (24 in
+    /// `f64`).
     ///
     /// [`Engine::find_neighbors`]: crate::Engine::find_neighbors
     /// [`Engine::z_sort`]: crate::Engine::z_sort

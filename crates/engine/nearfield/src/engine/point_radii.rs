@@ -14,12 +14,10 @@
 use crate::{
     Error, ErrorKind, PointSetId, RadiusRule,
     backend::{lazy::LazyGrid, next_stamp},
+    own_radii::OwnRadii,
 };
 use nearfield_cpu::{CpuBackend, SortedRadii};
-use nearfield_grid::{
-    Grid, Permutation, Precision, Radii, Radius,
-    memory::{Shortage, make_room, with_room},
-};
+use nearfield_grid::{Grid, Permutation, Precision, Radii, Radius};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Radii of a set's points.
@@ -40,106 +38,6 @@ pub(crate) struct PointRadii {
     by_radii: OnceLock<Option<Box<ByRadii>>>,
     /// Memory of the copy before.
     spare: Mutex<Option<Box<ByRadii>>>,
-}
-
-/// Radii in the precision of the engine.
-#[derive(Debug)]
-pub(crate) enum OwnRadii {
-    /// In `f32`.
-    Single(Vec<f32>),
-    /// In `f64`.
-    Double(Vec<f64>),
-}
-
-impl Default for OwnRadii {
-    fn default() -> Self {
-        Self::Single(Vec::new())
-    }
-}
-
-impl OwnRadii {
-    /// A copy of `radii`, rounded to this precision.
-    ///
-    /// # Errors
-    /// [`Shortage`].
-    pub(crate) fn copy_of(radii: Radii<'_>, precision: Precision) -> Result<Self, Shortage> {
-        let mut copy = Self::default();
-        copy.make_room(radii.len(), precision)?;
-        copy.fill(radii);
-        Ok(copy)
-    }
-
-    /// A copy of those of `points`, which there are.
-    ///
-    /// # Errors
-    /// [`Shortage`].
-    pub(crate) fn of_points(radii: Radii<'_>, points: &[u32]) -> Result<Self, Shortage> {
-        let mut copy = Self::default();
-        copy.make_room(points.len(), radii.precision())?;
-        let places = points.iter().map(|&point| point as usize);
-        match (&mut copy, radii) {
-            (Self::Single(to), Radii::Single(from)) => to.extend(places.map(|at| from[at])),
-            (Self::Double(to), Radii::Double(from)) => to.extend(places.map(|at| from[at])),
-            // The copy was made in the precision of the radii.
-            _ => {}
-        }
-        Ok(copy)
-    }
-
-    /// Makes room for so many of this precision.
-    fn make_room(&mut self, radii: usize, precision: Precision) -> Result<(), Shortage> {
-        const WHAT: &str = "radii in the caller's order";
-        match (&mut *self, precision) {
-            (Self::Single(own), Precision::Single) => make_room(own, radii, WHAT),
-            (Self::Double(own), Precision::Double) => make_room(own, radii, WHAT),
-            (_, precision) => {
-                *self = match precision {
-                    Precision::Single => Self::Single(with_room(radii, WHAT)?),
-                    Precision::Double => Self::Double(with_room(radii, WHAT)?),
-                };
-                Ok(())
-            }
-        }
-    }
-
-    /// Takes `radii` in place of those there are; there is room for them.
-    fn fill(&mut self, radii: Radii<'_>) {
-        self.clear();
-        match (self, radii) {
-            (Self::Single(own), Radii::Single(radii)) => own.extend_from_slice(radii),
-            (Self::Single(own), Radii::Double(radii)) => {
-                own.extend(radii.iter().map(|&radius| radius as f32));
-            }
-            (Self::Double(own), Radii::Single(radii)) => {
-                own.extend(radii.iter().map(|&radius| f64::from(radius)));
-            }
-            (Self::Double(own), Radii::Double(radii)) => own.extend_from_slice(radii),
-        }
-    }
-
-    /// Forgets them and keeps the memory.
-    fn clear(&mut self) {
-        match self {
-            Self::Single(own) => own.clear(),
-            Self::Double(own) => own.clear(),
-        }
-    }
-
-    /// The radii.
-    pub(crate) fn get(&self) -> Radii<'_> {
-        match self {
-            Self::Single(own) => own.into(),
-            Self::Double(own) => own.into(),
-        }
-    }
-
-    /// Bytes held.
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Single(own) => size_of::<f32>() * own.capacity(),
-            Self::Double(own) => size_of::<f64>() * own.capacity(),
-        }
-    }
 }
 
 /// The points of a set once more, sorted by their radii and then by cell, for the CPU pool.

@@ -25,9 +25,9 @@ use crate::{
     engine::{
         jobs::{Assigned, job},
         placing::Words,
-        point_radii::OwnRadii,
         sets::WideSet,
     },
+    own_radii::OwnRadii,
 };
 use nearfield_cpu::{PairOfSets, SortedRadii};
 use nearfield_grid::{Bounds, Grid, Lattice, Radii};
@@ -132,8 +132,8 @@ impl Engine {
     ///
     /// `radii` must be given where the radius of the target counts, which are the rules
     /// [`Gather`](crate::RadiusRule::Gather) and [`Symmetric`](crate::RadiusRule::Symmetric), and
-    /// nowhere else. They are in the unit of the coordinates, one per position, at most the engine's
-    /// radius, and in `f32` or `f64` as those of [`set_radii`](Self::set_radii):
+    /// nowhere else. They are in the unit of the coordinates, one per position, at most the
+    /// engine's radius, and in `f32` or `f64` as those of [`set_radii`](Self::set_radii):
     /// `Some((&radii).into())`.
     ///
     /// ```

@@ -8,8 +8,8 @@
 //! by a removal.
 
 use crate::{
-    Engine, Error, PointSetId, Positions, Precision,
-    engine::{point_data::PointData, point_radii::OwnRadii},
+    Engine, Error, PointSetId, Positions, Precision, engine::point_data::PointData,
+    own_radii::OwnRadii,
 };
 use nearfield_cpu::Coordinate;
 use nearfield_grid::memory::{Shortage, collected};

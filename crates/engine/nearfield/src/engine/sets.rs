@@ -12,8 +12,9 @@ use crate::{
     backend::{DataStamps, HostMemory, lazy::LazyGrid},
     engine::{
         point_data::{EXCLUSIONS, EngineFilters, Missing, PointData, TARGETS},
-        point_radii::{OwnRadii, PointRadii, places_in},
+        point_radii::{PointRadii, places_in},
     },
+    own_radii::OwnRadii,
     report::{SetReport, TableKind},
 };
 use nearfield_cpu::{CpuBackend, PairFilter, PairOfSets, SortedRadii};

@@ -20,10 +20,10 @@ use crate::{
     },
     engine::{
         jobs::{Assigned, job},
-        point_radii::OwnRadii,
         query::Asked,
     },
     lists::{Csr, NeighborPair, PairGeometry},
+    own_radii::OwnRadii,
 };
 use nearfield_cpu::{ExclusionArrays, Exclusions, PairFilter, TypeCutoffs};
 use nearfield_grid::memory::{make_room, with_room};

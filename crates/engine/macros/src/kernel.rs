@@ -48,8 +48,22 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
     } else {
         vec![of_kernel(krate, &name, &pairs)]
     };
+    inline(&mut kernel, &[evaluated, "symmetric"]);
     kernel.items.extend(items.into_iter().map(ImplItem::Fn));
     Ok(kernel.into_token_stream())
+}
+
+/// Marks functions to be inlined where they say nothing about it: a loop that calls one is not
+/// vectorised, and large functions are not inlined by themselves.
+fn inline(kernel: &mut ItemImpl, names: &[&str]) {
+    for item in &mut kernel.items {
+        if let ImplItem::Fn(function) = item
+            && names.iter().any(|name| function.sig.ident == name)
+            && !function.attrs.iter().any(|a| a.path().is_ident("inline"))
+        {
+            function.attrs.push(parse_quote! { #[inline(always)] });
+        }
+    }
 }
 
 fn made(ty: &Type, function: &ImplItemFn, krate: &Path) -> Result<Made> {

@@ -142,7 +142,7 @@ fn frames_are_counted_and_can_be_chosen() {
             &words(&format!("{line} --frame 4")),
         );
     }
-    place.refuses(
+    place.misused(
         "lattice is a named cloud",
         &words("bench --frame 2 --points 10"),
     );

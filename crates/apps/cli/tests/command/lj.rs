@@ -166,7 +166,7 @@ fn lj_in_f64_has_the_digits_of_f64_and_writes_forces() {
     let frame = nearfield_io::read_points(place.0.path().join("f.extxyz")).unwrap();
     let forces = frame.quantity("forces").unwrap();
     assert_eq!((forces.components(), forces.points()), (3, 30));
-    place.refuses(
+    place.misused(
         ".extxyz or .csv",
         &["lj", &nist(4), "--cutoff", "3", "--output", "forces.dat"],
     );

@@ -166,11 +166,17 @@ fn coulomb_gives_the_potentials_of_atoms_as_arrays_and_images() {
     };
     refused("3 columns", &bare, &["--spacing", "1"]);
     refused("spacing is 0", &file, &["--spacing", "0"]);
-    refused(
-        ".npy or .vti",
+    let output = [
+        "coulomb",
         &file,
-        &["--spacing", "1", "--output", "potential.csv"],
-    );
+        "--grid",
+        "2,2,2",
+        "--spacing",
+        "1",
+        "--output",
+        "potential.csv",
+    ];
+    place.misused(".npy or .vti", &output);
 }
 
 #[test]
@@ -333,6 +339,6 @@ fn long_numbers_are_printed_briefly() {
             assert!(!text.contains("000000000000"), "{line}: {text}");
         }
     }
-    place.refuses("radius 1e-300", &words("neighbors v.csv --radius 1e-300"));
-    place.refuses("radius 1e300", &words("neighbors v.csv --radius 1e300"));
+    place.misused("radius 1e-300", &words("neighbors v.csv --radius 1e-300"));
+    place.misused("radius 1e300", &words("neighbors v.csv --radius 1e300"));
 }

@@ -298,7 +298,7 @@ fn a_box_in_the_plane_has_two_lengths() {
     }
     let args = format!("neighbors {} --radius 1.5 --box 7.9,8", text(&space));
     let args = words(&args);
-    place.refuses("--periodic xy", &args);
+    place.misused("--periodic xy", &args);
 }
 
 #[test]

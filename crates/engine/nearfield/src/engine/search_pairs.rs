@@ -34,7 +34,7 @@ pub(crate) struct SearchPair {
     /// Outdated lists stay here for their memory, which the next search uses.
     pub(crate) lists: NeighborLists,
     /// Better memory for the next lists, such as a device can write to.
-    spare: Option<NeighborLists>,
+    spare: Option<Box<NeighborLists>>,
 }
 
 impl SearchPair {
@@ -52,7 +52,7 @@ impl SearchPair {
     /// The lists, to be written anew.
     pub(crate) fn take_lists(&mut self) -> NeighborLists {
         let before = std::mem::take(&mut self.lists);
-        self.spare.take().unwrap_or(before)
+        self.spare.take().map_or(before, |spare| *spare)
     }
 
     /// The lists, if there were any, are no longer those of the sets as they are.
@@ -215,7 +215,7 @@ impl SearchPairs {
     /// Memory for the next lists of a pair that has some.
     pub(crate) fn spare_lists(&mut self, pair: SlotPair, lists: NeighborLists) {
         if let Some(record) = self.records.get_mut(&pair) {
-            record.spare = Some(lists);
+            record.spare = Some(Box::new(lists));
         }
     }
 

@@ -265,13 +265,13 @@ fn sets_may_grow_shrink_and_be_empty() {
 
 #[test]
 fn a_device_that_runs_out_of_memory_loses_no_result_and_gets_less() {
-    let device = device("emulated:speed=20,bandwidth=60,fail=oom@4");
+    let device = device("emulated:speed=20,bandwidth=60,fail=oom@6");
     let mut engines = pair(2.0, device, Policy::Model);
     let mut seen = Vec::new();
     steps(
         Cloud::Lattice.points(8_000, 2),
         &mut engines,
-        12,
+        14,
         |step, points| drift(points, 0.03, step),
         |_, engine| seen.push(only_job(engine, 8_000)),
     );
@@ -280,12 +280,12 @@ fn a_device_that_runs_out_of_memory_loses_no_result_and_gets_less() {
         .position(|work| work.reason.contains("ran out of memory"));
     assert_eq!(
         fault,
-        Some(4),
+        Some(6),
         "{:?}",
         seen.iter().map(|w| &w.reason).collect::<Vec<_>>()
     );
     // In some steps the CPU backend is tried alone.
-    let with_device = seen[5..].iter().filter(|work| work.backends[1].points > 0);
+    let with_device = seen[7..].iter().filter(|work| work.backends[1].points > 0);
     assert!(with_device.count() >= 4, "it goes on with less: {seen:?}");
 }
 

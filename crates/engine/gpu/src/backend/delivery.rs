@@ -125,7 +125,8 @@ impl GpuBackend {
         strategy: Strategy,
         lists: &mut DeviceLists,
     ) -> Result<u64, Error> {
-        lists.prepare(self, of.targets.len())?;
+        // Points that are named more than once are more than the set has.
+        lists.prepare(self, of.targets.len().max(of.searching()))?;
         if of.is_empty() {
             return Ok(0);
         }

@@ -70,7 +70,8 @@ impl GpuBackend {
             return Ok(());
         }
         nearest.last.of = None;
-        nearest.last.pairs.reserve(&self.stream, of.targets.len())?;
+        let rows = of.targets.len().max(of.searching());
+        nearest.last.pairs.reserve(&self.stream, rows)?;
         let to = LastTo {
             k: k.get(),
             address: nearest.last.pairs.address(),

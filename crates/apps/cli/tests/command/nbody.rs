@@ -168,7 +168,7 @@ fn coulomb_gives_the_potentials_of_atoms_as_arrays_and_images() {
     refused("spacing is 0", &file, &["--spacing", "0"]);
     let output = [
         "coulomb",
-        &file,
+        text(&file),
         "--grid",
         "2,2,2",
         "--spacing",

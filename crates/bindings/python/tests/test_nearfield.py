@@ -568,8 +568,6 @@ def test_rules_of_radii_that_cannot_be_are_refused_by_name():
         nearfield.Engine(1.0, rule="larger")
     with pytest.raises(ValueError, match="half lists"):
         nearfield.Engine(1.0, rule="gather", half=True)
-    with pytest.raises(ValueError, match="f64"):
-        nearfield.Engine(1.0, rule="gather", precision="f64")
     with pytest.raises(ValueError, match="strict"):
         nearfield.neighbors(points, 1.0, radii=radii, strict=True)
     with pytest.raises(ValueError, match="uniform"):

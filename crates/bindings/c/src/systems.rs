@@ -75,7 +75,7 @@ pub struct NfSystemsInput {
 #[derive(Debug)]
 enum Search {
     Plain(SystemSearch),
-    Skin(SkinSearches),
+    Skin(Box<SkinSearches>),
 }
 
 /// Searches with a skin, one for each precision, each made when it is first needed.
@@ -183,12 +183,12 @@ impl NfSystemsOptions {
         if self.skin == 0.0 {
             return Ok(Search::Plain(builder.build()?));
         }
-        Ok(Search::Skin(SkinSearches {
+        Ok(Search::Skin(Box::new(SkinSearches {
             skin: self.skin,
             single: Some(builder.clone().with_skin(self.skin)?),
             double: None,
             builder,
-        }))
+        })))
     }
 }
 

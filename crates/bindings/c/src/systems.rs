@@ -74,7 +74,7 @@ pub struct NfSystemsInput {
 /// What a handle names.
 #[derive(Debug)]
 enum Search {
-    Plain(SystemSearch),
+    Plain(Box<SystemSearch>),
     Skin(Box<SkinSearches>),
 }
 
@@ -181,7 +181,7 @@ impl NfSystemsOptions {
             builder = builder.device(device);
         }
         if self.skin == 0.0 {
-            return Ok(Search::Plain(builder.build()?));
+            return Ok(Search::Plain(Box::new(builder.build()?)));
         }
         Ok(Search::Skin(Box::new(SkinSearches {
             skin: self.skin,

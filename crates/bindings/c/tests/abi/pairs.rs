@@ -52,10 +52,8 @@ fn new_search() -> *mut NfSystems {
     let mut search = ptr::null_mut();
     let options = systems_options();
     // SAFETY: the options are initialised, and a place for a handle.
-    assert_eq!(
-        unsafe { nf_systems_new(&options, &mut search) },
-        NfStatus::Ok
-    );
+    let made = unsafe { nf_systems_new(&options, &mut search) };
+    assert_eq!(made, NfStatus::Ok);
     search
 }
 
@@ -308,10 +306,8 @@ fn a_search_of_systems_with_a_skin_keeps_lists_and_finds_the_pairs_of_a_fresh_on
         }
     }
     // SAFETY: a place for the number.
-    assert_eq!(
-        unsafe { nf_systems_builds(kept, &mut builds) },
-        NfStatus::Ok
-    );
+    let counted = unsafe { nf_systems_builds(kept, &mut builds) };
+    assert_eq!(counted, NfStatus::Ok);
     assert!((2..12).contains(&builds), "{builds} in two precisions");
     for search in [fresh, kept] {
         assert_eq!(nf_systems_free(search), NfStatus::Ok);

@@ -41,8 +41,9 @@ impl CpuBackend {
     /// [`ErrorKind::FieldChannels`](crate::ErrorKind::FieldChannels),
     /// [`ErrorKind::OutputLength`](crate::ErrorKind::OutputLength) or
     /// [`ErrorKind::RadiiLength`](crate::ErrorKind::RadiiLength) when the arrays do not fit the
-    /// sets and the kernel, and [`ErrorKind::RadiiInDouble`](crate::ErrorKind::RadiiInDouble) for
-    /// radii of points in double precision.
+    /// sets and the kernel, and
+    /// [`ErrorKind::RadiiPrecision`](crate::ErrorKind::RadiiPrecision) for radii that were sorted
+    /// in another precision.
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory); some results are then those of
     /// before.
     pub fn traverse<K: PairKernel>(

@@ -62,8 +62,8 @@ impl CpuBackend {
     /// [`ErrorKind::RadiiLength`](crate::ErrorKind::RadiiLength) when radii are not those of the
     /// sets; [`ErrorKind::HalfRule`](crate::ErrorKind::HalfRule) for half lists of one set by a
     /// rule that is not symmetric; and
-    /// [`ErrorKind::RadiiInDouble`](crate::ErrorKind::RadiiInDouble) for radii of points in double
-    /// precision.
+    /// [`ErrorKind::RadiiPrecision`](crate::ErrorKind::RadiiPrecision) for radii that were sorted
+    /// in another precision.
     pub fn measure<'a>(
         &'a self,
         sets: PairOfSets<'a>,

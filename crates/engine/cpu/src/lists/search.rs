@@ -73,7 +73,7 @@ impl CpuBackend {
     /// [`ErrorKind::Sets`](crate::ErrorKind::Sets),
     /// [`ErrorKind::RadiiLength`](crate::ErrorKind::RadiiLength),
     /// [`ErrorKind::HalfRule`](crate::ErrorKind::HalfRule) and
-    /// [`ErrorKind::RadiiInDouble`](crate::ErrorKind::RadiiInDouble) for sets that cannot be
+    /// [`ErrorKind::RadiiPrecision`](crate::ErrorKind::RadiiPrecision) for sets that cannot be
     /// searched so.
     pub fn search(
         &self,
@@ -230,8 +230,9 @@ impl CpuBackend {
     /// # Errors
     /// [`ErrorKind::OutputLength`](crate::ErrorKind::OutputLength) when `counts` does not have one
     /// value per target, [`ErrorKind::RadiiLength`](crate::ErrorKind::RadiiLength) when radii are
-    /// not those of the sets, and [`ErrorKind::RadiiInDouble`](crate::ErrorKind::RadiiInDouble) for
-    /// radii of points in double precision.
+    /// not those of the sets, and
+    /// [`ErrorKind::RadiiPrecision`](crate::ErrorKind::RadiiPrecision) for radii that were sorted
+    /// in another precision.
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory); some counts are then those of
     /// before.
     pub fn count(&self, sets: PairOfSets<'_>, counts: &mut [u32]) -> Result<(), Error> {

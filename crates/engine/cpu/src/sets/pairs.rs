@@ -92,7 +92,7 @@ impl CpuBackend {
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory), after some pairs;
     /// [`ErrorKind::Sets`](crate::ErrorKind::Sets),
     /// [`ErrorKind::RadiiLength`](crate::ErrorKind::RadiiLength) and
-    /// [`ErrorKind::RadiiInDouble`](crate::ErrorKind::RadiiInDouble) for sets that cannot be
+    /// [`ErrorKind::RadiiPrecision`](crate::ErrorKind::RadiiPrecision) for sets that cannot be
     /// searched so.
     pub fn visit_pairs(
         &self,

@@ -4,15 +4,13 @@
 //! cargo bench -p nearfield --bench kernels -- [KERNEL…] [--device cpu|gpu] [--simd avx2]
 //! ```
 //!
-//! A figure is nanoseconds per directed pair on the threads named (one by default); `µs` on a GPU
-//! are of a whole call with data on the host. The columns:
+//! A figure is nanoseconds per directed pair: of a whole step, divided by the number of pairs, on
+//! one thread unless `--threads` says otherwise. On a GPU the data are the host's. The columns:
 //!
 //! - *engine*: the kernel as it is written, places and sums, as the engine chooses;
 //! - *in place*, *packed*: the same with [`PairKernel::PACKED`] set either way;
 //! - *loop*: lists of the engine, then a loop over them on one thread by the compiler's default
-//!   instructions, as a program that only asks for lists has it;
-//! - *per operation*: the cost of a pair divided by the kernel's operations, relative to the
-//!   built-in density. Operations are counted in the translation for GPUs (see [`operations`]).
+//!   instructions, as a program that only asks for lists has it.
 //!
 //! All columns are medians of runs that take turns, so a busy machine changes them together.
 
@@ -24,13 +22,15 @@ mod particles;
 use clap::Parser;
 use nearfield::{
     Engine, Error, PointSetId,
-    kernels::{Field, SphDensity, cuda_source},
+    kernels::{Cuda, Field, SphDensity},
     prelude::*,
     report::SimdLevel,
 };
 use nearfield_testkit::{Cloud, random::Random};
 use std::{hint::black_box, time::Instant};
 
+/// The name of the kernel that comes with the library.
+const BUILT_IN: &str = "density (built in)";
 /// Channels of the data that all kernels read the first few of.
 const CHANNELS: usize = 8;
 
@@ -70,6 +70,10 @@ impl<K: PairKernel, const PACKED: bool> PairKernel for Forced<'_, K, PACKED> {
     fn pair(&self, pair: Pair, target: K::Target, source: K::Source) -> K::Output {
         self.0.pair(pair, target, source)
     }
+
+    fn cuda(&self) -> Option<Cuda> {
+        self.0.cuda()
+    }
 }
 
 /// The points and what kernels read of them.
@@ -78,10 +82,10 @@ struct Bench {
     engine: Engine,
     set: PointSetId,
     positions: Vec<[f32; 3]>,
-    values: Vec<[f32; CHANNELS]>,
-    /// Cost of a pair of the built-in density, per operation.
-    unit: Option<f64>,
-    ratios: Vec<(String, f64, f64)>,
+    /// As long as the process, like the fields made of them.
+    values: &'static [[f32; CHANNELS]],
+    /// How much longer lists and a loop took, for every kernel but the built-in one.
+    gains: Vec<f64>,
 }
 
 fn main() -> Result<(), Error> {
@@ -102,7 +106,7 @@ fn main() -> Result<(), Error> {
     let mut engine = builder.build()?;
     let set = engine.add_point_set(&cloud)?;
     let mut random = Random::new(7);
-    let values = (0..cloud.len())
+    let values: Vec<_> = (0..cloud.len())
         .map(|_| std::array::from_fn(|_| 0.5 + 0.5 * random.unit() as f32))
         .collect();
     let mut bench = Bench {
@@ -110,14 +114,13 @@ fn main() -> Result<(), Error> {
         engine,
         set,
         positions: cloud,
-        values,
-        unit: None,
-        ratios: Vec::new(),
+        values: values.leak(),
+        gains: Vec::new(),
     };
-    println!("| kernel | engine | in place | packed | loop | loop / engine | per operation |");
-    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    println!("| kernel | engine | in place | packed | loop | loop / engine |");
+    println!("| --- | --- | --- | --- | --- | --- |");
     let radius = bench.options.radius;
-    bench.time("density (built in)", &SphDensity::with_support(radius))?;
+    bench.time(BUILT_IN, &SphDensity::with_support(radius))?;
     fluids::all(&mut bench, radius)?;
     particles::all(&mut bench, radius)?;
     bench.summary();
@@ -128,14 +131,13 @@ impl Bench {
     /// Times a kernel and prints its row.
     fn time<K: PairKernel>(&mut self, name: &str, kernel: &K) -> Result<(), Error> {
         let named = &self.options.kernels;
-        let density = self.unit.is_none();
-        if !named.is_empty() && !density && !named.iter().any(|k| name.starts_with(k.as_str())) {
+        if !named.is_empty() && !named.iter().any(|k| name.starts_with(k.as_str())) {
             return Ok(());
         }
         self.engine.find_neighbors()?;
         let pairs = self.engine.neighbors(self.set, self.set)?.pairs() as f64;
         let mut times = [const { Vec::new() }; 4];
-        for _ in 0..self.options.repetitions {
+        for _ in 0..self.options.repetitions.max(1) {
             times[0].push(self.step(kernel)?);
             times[1].push(self.step(&Forced::<K, false>(kernel))?);
             times[2].push(self.step(&Forced::<K, true>(kernel))?);
@@ -145,13 +147,13 @@ impl Bench {
             times.sort_by(f64::total_cmp);
             times[times.len() / 2] * 1e9 / pairs
         });
-        let each = engine / operations(kernel);
-        let unit = *self.unit.get_or_insert(each);
-        let (gain, relative) = (by_lists / engine, each / unit);
+        let gain = by_lists / engine;
         println!(
-            "| {name} | {engine:.2} | {in_place:.2} | {packed:.2} | {by_lists:.2} | {gain:.2} | {relative:.2} |"
+            "| {name} | {engine:.2} | {in_place:.2} | {packed:.2} | {by_lists:.2} | {gain:.2} |"
         );
-        self.ratios.push((name.to_owned(), gain, relative));
+        if name != BUILT_IN {
+            self.gains.push(gain);
+        }
         Ok(())
     }
 
@@ -203,12 +205,7 @@ impl Bench {
         if channels == 0 {
             return Ok(Vec::new());
         }
-        // The data live as long as the process.
-        let bytes: &'static [u8] = {
-            let values: &[f32] = self.values.as_flattened();
-            // SAFETY: floats have no padding; nothing changes or frees the values before the end.
-            unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
-        };
+        let bytes = bytemuck::cast_slice(self.values);
         let stride = CHANNELS * size_of::<f32>();
         Ok(vec![Field::strided(
             bytes,
@@ -219,37 +216,12 @@ impl Bench {
         )?])
     }
 
-    /// Prints the medians and what is out of line.
-    fn summary(&self) {
-        let own = self.ratios.get(1..).unwrap_or_default();
-        let mut gains: Vec<f64> = own.iter().map(|row| row.1).collect();
-        gains.sort_by(f64::total_cmp);
-        let Some(median) = gains.get(gains.len() / 2) else {
-            return;
-        };
-        println!(
-            "\nMedian of loop / engine: {median:.2}, smallest {:.2}.",
-            gains[0]
-        );
-        let dear = own.iter().filter(|row| row.2 > 1.5);
-        let dear: Vec<String> = dear.map(|row| format!("{} {:.2}", row.0, row.2)).collect();
-        println!(
-            "More than 1.5 times the built-in density per operation: {}.",
-            dear.join(", ")
-        );
+    /// Prints the median and the smallest gain.
+    fn summary(&mut self) {
+        self.gains.sort_by(f64::total_cmp);
+        if let Some(median) = self.gains.get(self.gains.len() / 2) {
+            let least = self.gains[0];
+            println!("\nMedian of loop / engine: {median:.2}, smallest {least:.2}.");
+        }
     }
-}
-
-/// Arithmetic operations of a pair, distance and sums included, as the text for GPUs has them:
-/// roots and quotients count 4, exponentials and powers 16.
-fn operations<K: PairKernel>(kernel: &K) -> f64 {
-    let text = cuda_source(kernel).unwrap_or_default();
-    let count = |name: &str| text.matches(name).count() as f64;
-    let plain = [
-        " + ", " - ", " * ", " < ", " > ", " <= ", " >= ", "fmaf(", "fmaxf(", "fminf(",
-    ];
-    let plain: f64 = plain.iter().map(|name| count(name)).sum();
-    let roots = count("sqrt") + count(" / ") + count("rsqrt") + count("fast_div");
-    let powers = count("expf(") + count("powf(") + count("sinf(") + count("cosf(");
-    8.0 + K::Output::COUNT as f64 + plain + 4.0 * roots + 16.0 * powers
 }

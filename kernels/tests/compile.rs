@@ -70,6 +70,7 @@ fn every_struct_that_rust_fills_in_is_checked() {
         "Settings",
         "Status",
         "Stored",
+        "StoredLists",
         "Systems",
         "SystemsStatus",
         "Uniforms",

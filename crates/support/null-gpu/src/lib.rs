@@ -214,7 +214,6 @@ answers! {
     cuModuleLoadData(module: Handle, image: *const c_void) = Some(loaded());
     cuModuleGetFunction(function: Handle, module: Handle, name: *const c_char) = Some(FUNCTION);
     cuEventCreate(event: Handle, flags: c_uint) = Some(Box::into_raw(Box::new(Event::new())).cast());
-    cuGetErrorName(name: *const c_char, status: c_uint) = Some(c"CUDA_ERROR".as_ptr());
     cuGetErrorString(text: *const c_char, status: c_uint) = Some(c"refused by the null GPU".as_ptr());
 }
 
@@ -416,6 +415,17 @@ pub extern "C" fn cuMemFree_v2(address: Address) -> Status {
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemFreeHost(memory: Handle) -> Status {
     free(memory.expose_provenance() as Address)
+}
+
+/// As in the CUDA driver; all errors have one name.
+///
+/// # Safety
+/// There is room for the name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGetErrorName(_status: Status, name: *mut *const c_char) -> Status {
+    // SAFETY: the caller's promise.
+    unsafe { name.write(c"CUDA_ERROR".as_ptr()) };
+    SUCCESS
 }
 
 /// As in the CUDA driver.

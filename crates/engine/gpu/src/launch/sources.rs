@@ -215,7 +215,11 @@ pub const SLOTS: Source = Source {
         "slots_of_points",
         "slots_of_entries",
         "follow_points",
+        "follow_given",
         "positions_of_points",
+        "positions_of_given",
+        "gather_points",
+        "part_of_lists",
     ],
 };
 

@@ -1,7 +1,7 @@
 //! The C interface for data on a GPU: what callers do wrong is refused by name, and what they do
 //! right goes through the calls of the driver. The null GPU finds no pairs.
 
-use crate::common::on_null_gpu;
+use crate::common::{on_device as at, on_null_gpu};
 use nearfield_c::*;
 use std::{ffi::CStr, mem::MaybeUninit, ptr};
 
@@ -45,12 +45,7 @@ fn engine(options: &NfDeviceOptions) -> *mut NfDeviceEngine {
     engine
 }
 
-/// The address of an array, which the null GPU takes for one of its own.
-fn at<T>(array: &[T]) -> u64 {
-    array.as_ptr().addr() as u64
-}
-
-fn integers<T>(array: &[T], integer: NfInteger) -> NfDeviceIntegers {
+fn integers<T: Copy>(array: &[T], integer: NfInteger) -> NfDeviceIntegers {
     NfDeviceIntegers {
         values: at(array),
         len: array.len(),
@@ -92,7 +87,7 @@ fn with_points(options: &NfDeviceOptions, points: usize) -> *mut NfDeviceEngine 
         _ => at(&double),
     };
     let mut set = 7;
-    // SAFETY: the null GPU takes memory of the host for its own.
+    // SAFETY: arrays of the GPU are there.
     done(unsafe { nf_device_engine_add_points(engine, at, points, &mut set) });
     assert_eq!(set, 0);
     engine
@@ -173,7 +168,7 @@ fn misuse() {
     let (mut set, mut lists, mut pairs) = (7, NO_LISTS, NO_PAIRS);
     let points = [0u32, 1];
     let numbers = integers(&points, NfInteger::U32);
-    // SAFETY: the null GPU takes memory of the host for its own; places are there or null.
+    // SAFETY: arrays of the GPU are there; places are there or null.
     unsafe {
         for (handle, expected) in [(ptr::null_mut(), NullPointer), (engine.cast(), BadHandle)] {
             let verlet: *mut NfDeviceVerlet = handle;
@@ -297,7 +292,7 @@ fn calls() {
             stride: 1,
         };
         let density = [0.0f32; 100];
-        // SAFETY: the null GPU takes memory of the host for its own.
+        // SAFETY: arrays of the GPU are there.
         unsafe {
             let missing = nf_device_engine_find_neighbors(engine, 0, 0);
             refused(missing, NfStatus::BadArgument, "types");
@@ -363,7 +358,7 @@ fn chunks() {
     let other = with_points(&options(), 100);
     let (mut begun, mut pairs) = (ptr::null_mut(), 7);
     let positions = [0.25f32; 300];
-    // SAFETY: the null GPU takes memory of the host for its own; places are there.
+    // SAFETY: arrays of the GPU are there; places are there.
     unsafe {
         let quantities = NfQuantity::Displacements as u32;
         done(nf_device_chunks_new(
@@ -425,7 +420,7 @@ fn skin() {
         reduce: 0,
     };
     let mut lists = ptr::null_mut();
-    // SAFETY: the null GPU takes memory of the host for its own; places are there.
+    // SAFETY: arrays of the GPU are there; places are there.
     unsafe {
         let mut half = options();
         half.lists = 1;
@@ -503,7 +498,7 @@ fn systems() {
         periodic_count: 0,
     };
     let mut search = ptr::null_mut();
-    // SAFETY: the null GPU takes memory of the host for its own; places are there.
+    // SAFETY: arrays of the GPU are there; places are there.
     unsafe {
         let mut options = MaybeUninit::uninit();
         let size = size_of::<NfDeviceSystemsOptions>();
@@ -535,8 +530,14 @@ fn systems() {
         };
         let status = nf_device_systems_neighbors(search, &nowhere, 1);
         refused(status, NullPointer, "offsets");
+        // The null GPU counts no pairs; without systems there are none to count.
+        let none = NfDeviceSystemsInput {
+            points: 0,
+            systems: 0,
+            ..input
+        };
         for _ in 0..5 {
-            done(nf_device_systems_neighbors(search, &input, 1 + 2));
+            done(nf_device_systems_neighbors(search, &none, 1 + 2));
             done(nf_device_systems_finish(search, &mut valid));
             if valid == 1 {
                 break;
@@ -544,7 +545,7 @@ fn systems() {
         }
         done(nf_device_systems_pairs(search, pairs.as_mut_ptr()));
         let pairs: NfDeviceSystemPairs = pairs.assume_init();
-        assert_eq!((pairs.points, pairs.pairs), (10, 0));
+        assert_eq!((valid, pairs.points, pairs.pairs), (1, 0, 0));
         assert_eq!((pairs.precision, pairs.integer), (1, 3));
         done(nf_device_systems_free(search));
         let status = nf_device_systems_neighbors(search, &input, 1);

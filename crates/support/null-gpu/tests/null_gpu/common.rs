@@ -51,6 +51,20 @@ pub(crate) fn counts() -> Counts {
     }
 }
 
+/// The address of a copy of an array in memory of the GPU, which is never freed.
+pub(crate) fn on_device<T: Copy>(array: &[T]) -> u64 {
+    let (mut address, bytes) = (0, size_of_val(array));
+    // SAFETY: as above; memory of the null GPU is memory of the host, with room for the array.
+    unsafe {
+        let driver = libloading::Library::new("libcuda.so.1").unwrap();
+        let allocate = driver.get::<unsafe extern "C" fn(*mut u64, usize) -> u32>(b"cuMemAlloc_v2");
+        assert_eq!(allocate.unwrap()(&mut address, bytes.max(1)), 0);
+        let to = std::ptr::with_exposed_provenance_mut::<u8>(address as usize);
+        std::ptr::copy_nonoverlapping(array.as_ptr().cast(), to, bytes);
+    }
+    address
+}
+
 /// Resets the GPU, as another library of the process may.
 pub(crate) fn reset() {
     // SAFETY: as above.

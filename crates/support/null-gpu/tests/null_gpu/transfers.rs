@@ -244,8 +244,8 @@ fn skin() {
     let settings = DeviceEngine::builder(0.1);
     let mut lists = DeviceVerletLists::new(settings, 0.02, |settings| settings.on_gpu(0)).unwrap();
     let queue = lists.engine().queue().clone();
-    let positions = queue.array("positions", &[0.5; 3000]).unwrap();
-    let mut forces = queue.array("forces", &[0.0; 3000]).unwrap();
+    let positions = queue.array("positions", &[0.5f32; 3000]).unwrap();
+    let mut forces = queue.array("forces", &[0.0f32; 3000]).unwrap();
     let set = lists.add_point_set(&positions.as_view()).unwrap();
     assert_eq!(lists.finish().unwrap(), Progress::Repeat);
     let mut step = || {

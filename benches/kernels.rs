@@ -57,9 +57,18 @@ struct Options {
 }
 
 /// A kernel with [`PairKernel::PACKED`] set.
-struct Forced<'a, K, const PACKED: bool>(&'a K);
+#[repr(transparent)]
+struct Forced<K, const PACKED: bool>(K);
 
-impl<K: PairKernel, const PACKED: bool> PairKernel for Forced<'_, K, PACKED> {
+impl<K, const PACKED: bool> Forced<K, PACKED> {
+    /// The kernel itself and not a pointer to it, which would be evaluated less well.
+    fn of(kernel: &K) -> &Self {
+        // SAFETY: the structs have one representation.
+        unsafe { &*std::ptr::from_ref(kernel).cast() }
+    }
+}
+
+impl<K: PairKernel, const PACKED: bool> PairKernel for Forced<K, PACKED> {
     type Target = K::Target;
     type Source = K::Source;
     type Output = K::Output;
@@ -139,8 +148,8 @@ impl Bench {
         let mut times = [const { Vec::new() }; 4];
         for _ in 0..self.options.repetitions.max(1) {
             times[0].push(self.step(kernel)?);
-            times[1].push(self.step(&Forced::<K, false>(kernel))?);
-            times[2].push(self.step(&Forced::<K, true>(kernel))?);
+            times[1].push(self.step(Forced::<K, false>::of(kernel))?);
+            times[2].push(self.step(Forced::<K, true>::of(kernel))?);
             times[3].push(self.by_lists(kernel)?);
         }
         let [engine, in_place, packed, by_lists] = times.map(|mut times: Vec<f64>| {

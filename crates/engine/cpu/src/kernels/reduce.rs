@@ -349,7 +349,7 @@ pub(super) unsafe fn reduce_some<K: PairKernel, S: Simd>(
 /// loop over them before it is vectorised, and what vectorises straight-line code leaves many
 /// kernels scalar.
 #[inline(always)]
-pub(super) fn loop_lanes(lanes: usize) -> usize {
+fn loop_lanes(lanes: usize) -> usize {
     let unknown = std::hint::black_box(lanes);
     // SAFETY: the number is a multiple of itself, and not zero.
     unsafe { std::hint::assert_unchecked(unknown.is_multiple_of(lanes) && unknown >= lanes) };

@@ -47,7 +47,7 @@
 use super::{
     fields::{Fields, first_channel_of, gather_channels, room, sorted_channels},
     noted::{Done, TaskPairs, Vectors},
-    reduce::{MAX_OUTPUTS, Partial, Results, combine_lanes, loop_lanes},
+    reduce::{MAX_OUTPUTS, Partial, Results, combine_lanes},
     single::{Single, VECTORS},
     together::{self, SAMPLED, in_pages, put_together},
     window::{PAGE, Window, WindowSums, by_page},
@@ -434,7 +434,6 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
         } else {
             width
         };
-        let lanes = loop_lanes(step);
         // Candidates before the vector of the target are targets before it, which have met it
         // already; those in its vector before it are far away, in double precision masked.
         let (mut begin, len) = (own / step * step, self.candidates.len());
@@ -457,7 +456,7 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
                     let candidates = &*self.candidates;
                     let found = ExactBlock::of::<S::Single, MODE>(mode, &exact, candidates, first);
                     // The kernel for some pairs: both contributions go to local blocks.
-                    for lane in 0..lanes {
+                    for lane in 0..step {
                         let k = first + lane;
                         let (pair, within) = if let Some(found) = &found {
                             found.pair(lane)

@@ -16,7 +16,8 @@ use std::{
 /// A kernel that an engine has run, without its type.
 #[derive(Debug, Clone)]
 pub(crate) struct KernelShape {
-    pub(crate) program: Program,
+    /// Its text; kernels without one are not recorded.
+    pub(crate) program: Result<Program, String>,
     /// Channels of every field of the targets, and of the sources.
     pub(crate) channels: [Vec<usize>; 2],
     /// Numbers of a result.

@@ -188,7 +188,7 @@ impl Engine {
         let rehearsed = RehearsedKernel {
             work: KernelWork {
                 name,
-                program: Ok(kernel.program.clone()),
+                program: kernel.program.clone(),
                 fields: Fields {
                     targets: &fields[0],
                     sources: &fields[1],

@@ -384,8 +384,9 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// The kernel without its type, if it has text for a GPU.
     fn shape(&self) -> Option<KernelShape> {
         let channels = |fields: &[Field<'_>]| fields.iter().map(Field::channels).collect();
-        Some(KernelShape {
-            program: gpu::program_of(self.kernel).ok()?,
+        let program = gpu::program_of(self.kernel);
+        program.is_ok().then(|| KernelShape {
+            program,
             channels: [&self.given.targets, &self.given.sources].map(|fields| channels(fields)),
             width: K::Output::COUNT,
         })

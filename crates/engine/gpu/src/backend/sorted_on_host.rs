@@ -98,10 +98,10 @@ impl<T: Real> Sorted<T> {
         let farthest = (places.iter().flat_map(|place| place.2.wraps))
             .map(i32::unsigned_abs)
             .max();
-        let near = if layout.tilted == 0 {
-            NEAR_BOXES
-        } else {
+        let near = if lattice.effective_domain().is_tilted() {
             NEAR_TILTED_BOXES
+        } else {
+            NEAR_BOXES
         };
         let wrapped = match farthest.unwrap_or(0) {
             0 => 0,

@@ -13,17 +13,22 @@ use nearfield::{
 };
 use nearfield_testkit::{
     conformance::{Case, Level},
-    oracle::{self, Neighbor},
+    oracle::{self, Filters, Neighbor},
     random::Random,
 };
 use std::{ops::ControlFlow, sync::Mutex};
 
-/// Asks an engine in every way and compares with the lists that the oracle keeps.
-fn compare<T: Precise>(case: &Case<T>, drawn: &Drawn<T>, settings: Settings) -> usize {
+/// Asks an engine in every way and compares with what the oracle keeps of `all` lists.
+fn compare<T: Precise>(
+    case: &Case<T>,
+    all: &[Vec<Neighbor>],
+    drawn: &Drawn<T>,
+    settings: Settings,
+) -> usize {
     let builder = drawn.settings(builder_for(case, settings));
     let (mut engine, sets) = fill(builder.build().unwrap(), case).unwrap();
     drawn.give(&mut engine, case, &sets);
-    let expected = case.problem().filtered(&drawn.filters);
+    let expected = case.problem().without(&drawn.filters, all.to_vec());
     let (ordered, name) = (drawn.filters.nearest.is_some(), &case.name);
     let (t, s) = (sets[case.target], sets[case.source]);
     engine.find_neighbors().unwrap();
@@ -68,8 +73,39 @@ fn compare<T: Precise>(case: &Case<T>, drawn: &Drawn<T>, settings: Settings) -> 
     }
     if case.list == oracle::ListKind::Full {
         compare_sums(case, drawn, &engine, &sets, &expected);
+        compare_visits(case, all, drawn, &engine, &sets);
     }
     wanted.iter().map(Vec::len).sum()
+}
+
+/// Neighbours of points that are named, chosen or not.
+fn compare_visits<T: Precise>(
+    case: &Case<T>,
+    all: &[Vec<Neighbor>],
+    drawn: &Drawn<T>,
+    engine: &Engine,
+    sets: &[PointSetId],
+) {
+    let (ordered, name) = (drawn.filters.nearest.is_some(), &case.name);
+    let (t, s) = (sets[case.target], sets[case.source]);
+    let filters = Filters {
+        chosen: Vec::new(),
+        ..drawn.filters.clone()
+    };
+    let some = all.iter().take(20).cloned().collect();
+    let wanted = indices(&case.problem().without(&filters, some));
+    let named: Vec<u32> = (0..wanted.len() as u32).collect();
+    let visited = named.iter().map(|&point| {
+        let mut list = Vec::new();
+        let add = |source, _| list.push(source);
+        engine.for_each_neighbor(t, s, point as usize, add).unwrap();
+        list
+    });
+    let visited = comparable(visited.collect(), ordered);
+    assert_eq!(visited, wanted, "neighbours of each in {name}");
+    let lists = as_vectors(&engine.neighbors_of(t, s, &named).unwrap());
+    let lists = comparable(lists, ordered);
+    assert_eq!(lists, wanted, "neighbours of named points in {name}");
 }
 
 /// Counts, batches, visits and sums, which are those of full lists.
@@ -98,14 +134,6 @@ fn compare_sums<T: Precise>(
     assert!(flow.unwrap().is_continue());
     let batches = comparable(batches.into_inner().unwrap(), ordered);
     assert_eq!(batches, wanted, "batches of {name}");
-    for (point, wanted) in wanted.iter().enumerate().take(20) {
-        let mut list = Vec::new();
-        engine
-            .for_each_neighbor(t, s, point, |j, _| list.push(j))
-            .unwrap();
-        let [list] = comparable(vec![list], ordered).try_into().unwrap();
-        assert_eq!(&list, wanted, "neighbours of {point} in {name}");
-    }
     let sums = fingerprints_of(case, expected);
     assert_eq!(traverse(engine, case, sets), sums, "sums of {name}");
     let over_lists = engine
@@ -129,13 +157,13 @@ fn conform<T: Precise>(first: usize) -> usize {
     let runner = T::runner(Level::Quick);
     let (mut random, mut kept, mut number) = (Random::new(5), 0, 0);
     let cases = runner.with_neighbors().skip(first).step_by(2);
-    for ((case, _), simd) in cases.zip(levels_in_turn()) {
+    for ((case, all), simd) in cases.zip(levels_in_turn()) {
         if case.targets().len() > 3000 {
             continue;
         }
         number = (number + 7) % 32;
         let drawn = draw(case, number, &mut random);
-        kept += compare(case, &drawn, Settings::at(simd));
+        kept += compare(case, all, &drawn, Settings::at(simd));
     }
     kept
 }

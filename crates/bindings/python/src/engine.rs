@@ -154,7 +154,7 @@ impl PyEngine {
     /// engine's precision is "f64", and returns its number. It searches all sets and is searched by
     /// all, itself included. Points are copied once.
     fn add_points(&self, py: Python<'_>, points: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let points = self.given(points)?;
+        let points = self.given(points, "points")?;
         write(&self.shared.state, |state| {
             self.shared.changed();
             let State { engine, flat, room } = state;
@@ -175,7 +175,7 @@ impl PyEngine {
     /// Gives a set new points, an array as for add_points(), of any number; its lists are out of
     /// date. Refused points leave it as it was.
     fn update(&self, py: Python<'_>, set: usize, points: &Bound<'_, PyAny>) -> PyResult<()> {
-        let points = self.given(points)?;
+        let points = self.given(points, "points")?;
         write(&self.shared.state, |state| {
             self.shared.changed();
             let State { engine, flat, room } = state;
@@ -417,7 +417,7 @@ impl PyEngine {
         sources: usize,
         radii: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyNeighbors> {
-        let points = self.given(positions)?;
+        let points = self.given(positions, "positions")?;
         let mut room = Room::default();
         let positions = points.copied(&mut room, self.threads)?;
         let radii = radii
@@ -576,9 +576,9 @@ impl PyEngine {
 }
 
 impl PyEngine {
-    /// Points that suit the engine.
-    fn given<'py>(&self, points: &Bound<'py, PyAny>) -> PyResult<Points<'py>> {
-        let points = Points::of(points, "points", Some(self.precision))?;
+    /// Points that suit the engine, by the name of the argument.
+    fn given<'py>(&self, points: &Bound<'py, PyAny>, what: &'static str) -> PyResult<Points<'py>> {
+        let points = Points::of(points, what, Some(self.precision))?;
         self.domain.suits(points.are_flat())?;
         Ok(points)
     }

@@ -42,8 +42,9 @@ pub(crate) fn raise(error: Error) -> PyErr {
             if matches!(source.kind(), grid::ErrorKind::Precision) =>
         {
             PyValueError::new_err(
-                "the points are float64, but the engine works in float32 and would have to round \
-                 them: make it with precision=\"f64\", or convert them by astype(numpy.float32)",
+                "the coordinates are float64, but the engine works in float32 and would have to \
+                 round them: make it with precision=\"f64\", or convert them by \
+                 astype(numpy.float32)",
             )
         }
         ErrorKind::ListTooLong { .. } => PyMemoryError::new_err(text),

@@ -51,6 +51,8 @@ mod _nearfield {
     #[pymodule_export]
     use crate::one_call::neighbors;
     #[pymodule_export]
+    use crate::recycled::forget;
+    #[pymodule_export]
     use crate::skin::PySkinSearch;
     #[pymodule_export]
     use crate::systems::PySystemSearch;

@@ -2,7 +2,11 @@
 //!
 //! Fresh memory costs more than the search of a thousand points: the system hands it out page by
 //! page, at the first write to each. So an array of pairs views memory of a [`Lent`], which keeps
-//! the memory when the array and all its views are gone. At most 64 MiB are kept.
+//! the memory when the array and all its views are gone.
+//!
+//! At most 64 MiB are kept for good. Arrays of 16 MiB and more, up to 1 GiB together, are kept but
+//! offered to the system (Linux): it takes their pages as soon as anybody is short of memory, and
+//! until then a search that writes to them again waits for no page. [`forget`] frees everything.
 
 use crate::lists::room;
 use nearfield::systems::{PairColumns, Quantities};
@@ -11,53 +15,116 @@ use numpy::{
     ndarray::{Array2, ArrayView1, ArrayView2},
 };
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
-use std::{any::Any, sync::Mutex};
+use std::{any::Any, mem::take, sync::Mutex};
 
+/// Bytes that are kept at most, but for those that the system may take.
+const MAX_FIRM_BYTES: usize = 1 << 26;
 /// Bytes that are kept at most.
-const MAX_BYTES: usize = 1 << 26;
+const MAX_BYTES: usize = 1 << 30;
+/// Bytes of an array from which the system may take it.
+const MIN_OFFERED_BYTES: usize = 1 << 24;
 /// Bytes of an array that is worth it: the allocator keeps less itself.
 const MIN_BYTES: usize = 1 << 16;
 
 /// Memory that arrays view.
 #[pyclass(name = "_Memory", module = "nearfield", frozen)]
 pub(crate) struct Lent {
-    /// A vector; `None` while it is dropped.
-    values: Option<Box<dyn Any + Send + Sync>>,
-    bytes: usize,
+    /// `None` while it is dropped.
+    values: Option<Held>,
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
         if let Some(values) = self.values.take() {
-            keep(values, self.bytes);
+            keep(values);
         }
     }
 }
 
-/// Vectors with their bytes, those of the last result last.
-type Kept = Vec<(usize, Box<dyn Any + Send + Sync>)>;
+/// A vector of numbers, whatever they are, and its allocation.
+struct Held {
+    values: Box<dyn Any + Send + Sync>,
+    begin: usize,
+    bytes: usize,
+}
 
-static KEPT: Mutex<Kept> = Mutex::new(Vec::new());
+impl Held {
+    fn of<V: Copy + Send + Sync + 'static>(mut values: Vec<V>) -> Self {
+        Self {
+            begin: values.as_mut_ptr().expose_provenance(),
+            bytes: values.capacity() * size_of::<V>(),
+            values: Box::new(values),
+        }
+    }
 
-fn keep(values: Box<dyn Any + Send + Sync>, bytes: usize) {
-    if bytes > MAX_BYTES {
+    /// Whether the system may take its pages.
+    fn is_offered(&self) -> bool {
+        cfg!(target_os = "linux") && self.bytes >= MIN_OFFERED_BYTES
+    }
+
+    /// Lets the system take the pages until they are written again. Their contents are
+    /// unspecified from now on.
+    #[cfg(target_os = "linux")]
+    fn offer(&self) {
+        use std::{
+            ffi::{c_int, c_void},
+            ptr::with_exposed_provenance_mut,
+        };
+        const PAGE: usize = 4096;
+        const MADV_FREE: c_int = 8;
+        unsafe extern "C" {
+            fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int;
+        }
+        let begin = self.begin.next_multiple_of(PAGE);
+        let bytes = (self.begin + self.bytes).saturating_sub(begin) / PAGE * PAGE;
+        // SAFETY: whole pages within an allocation that `values` owns and nobody views. They may
+        // turn into zeros, which are numbers of every type too, and whoever takes the vector
+        // writes before it reads. A refusal changes nothing.
+        unsafe {
+            let _ = madvise(with_exposed_provenance_mut(begin), bytes, MADV_FREE);
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn offer(&self) {}
+}
+
+/// Vectors, that of the last result last.
+static KEPT: Mutex<Vec<Held>> = Mutex::new(Vec::new());
+
+fn keep(held: Held) {
+    if held.is_offered() {
+        held.offer();
+    } else if held.bytes > MAX_FIRM_BYTES {
         return;
     }
     // Freed after the lock is released.
-    let _forgotten: Kept = match KEPT.try_lock() {
+    let _forgotten: Vec<Held> = match KEPT.try_lock() {
         Ok(mut kept) => {
-            kept.push((bytes, values));
-            let mut all: usize = kept.iter().map(|(bytes, _)| bytes).sum();
-            let is_too_much = |(bytes, _): &&(usize, _)| {
-                let is_too_much = all > MAX_BYTES;
-                all -= if is_too_much { *bytes } else { 0 };
-                is_too_much
-            };
-            let forgotten = kept.iter().take_while(is_too_much).count();
+            kept.push(held);
+            // None fits at the least.
+            let mut forgotten = 0;
+            while !fit(&kept[forgotten..]) {
+                forgotten += 1;
+            }
             kept.drain(..forgotten).collect()
         }
         Err(_) => Vec::new(),
     };
+}
+
+/// Whether vectors may be kept together.
+fn fit(kept: &[Held]) -> bool {
+    let all: usize = kept.iter().map(|held| held.bytes).sum();
+    let firm = kept.iter().filter(|held| !held.is_offered());
+    all <= MAX_BYTES && firm.map(|held| held.bytes).sum::<usize>() <= MAX_FIRM_BYTES
+}
+
+/// Frees what is kept.
+#[pyfunction]
+#[pyo3(name = "_forget_memory")]
+pub(crate) fn forget() {
+    let _forgotten = KEPT.try_lock().map(|mut kept| take(&mut *kept));
 }
 
 /// A vector of an earlier result, of any length and contents, if it is wanted.
@@ -66,8 +133,8 @@ fn taken<T: Send + Sync + 'static>(wanted: bool) -> Vec<T> {
         return Vec::new();
     }
     let found = KEPT.try_lock().ok().and_then(|mut kept| {
-        let place = kept.iter().rposition(|(_, values)| values.is::<Vec<T>>())?;
-        Some(kept.remove(place).1)
+        let place = kept.iter().rposition(|held| held.values.is::<Vec<T>>())?;
+        Some(kept.remove(place).values)
     });
     let vector = found.and_then(|values| values.downcast().ok());
     vector.map_or_else(Vec::new, |vector| *vector)
@@ -151,9 +218,9 @@ fn lent<V: Copy + Send + Sync + 'static>(
         // Memory of a larger result: a program may keep the small one for long.
         let mut copy = room(values.len(), "the pairs")?;
         copy.extend_from_slice(&values);
-        keep(Box::new(values), bytes);
+        keep(Held::of(values));
         return Ok(Err(copy));
     }
-    let values: Option<Box<dyn Any + Send + Sync>> = Some(Box::new(values));
-    Bound::new(py, Lent { values, bytes }).map(Ok)
+    let values = Some(Held::of(values));
+    Bound::new(py, Lent { values }).map(Ok)
 }

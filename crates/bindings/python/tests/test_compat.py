@@ -4,6 +4,7 @@ Each library is compared on random input where it is installed. scripts/peers ru
 own tests with the adapters in place.
 """
 
+import os
 import pickle
 from collections import defaultdict
 
@@ -445,20 +446,26 @@ def test_mdanalysis_pairs_are_those_of_mdanalysis():
                 of.FastNS(wrong["cutoff"], x, box)
 
 
-def test_torch_cluster_graphs():
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_torch_cluster_graphs(device):
     torch = pytest.importorskip("torch")
+    if device == "cuda" and not torch.cuda.is_available():
+        assert os.environ.get("NEARFIELD_REQUIRE_GPU") != "1", "PyTorch sees no GPU"
+        pytest.skip("PyTorch sees no GPU")
     from nearfield.compat.torch_cluster import radius, radius_graph
 
     generator = torch.Generator().manual_seed(8)
-    x = torch.rand(90, 3, generator=generator, dtype=torch.float64)
-    y = torch.rand(40, 3, generator=generator, dtype=torch.float64)
-    batch_x, batch_y = torch.arange(90) // 31, torch.arange(40) // 17
+    x = torch.rand(90, 3, generator=generator, dtype=torch.float64).to(device)
+    y = torch.rand(40, 3, generator=generator, dtype=torch.float64).to(device)
+    batch_x = torch.arange(90, device=device) // 31
+    batch_y = torch.arange(40, device=device) // 17
     distance = torch.cdist(y, x)
     for batches in ((None, None), (batch_x, batch_y)):
         near = distance < 0.4
         if batches[0] is not None:
             near &= batch_y[:, None] == batch_x[None, :]
-        assert torch.equal(radius(x, y, 0.4, *batches, max_num_neighbors=90), near.nonzero().T)
+        found = radius(x, y, 0.4, *batches, max_num_neighbors=90)
+        assert found.device == x.device and torch.equal(found, near.nonzero().T)
         few = radius(x, y, 0.4, *batches, max_num_neighbors=2)
         assert few[0].bincount(minlength=40).tolist() == near.sum(1).clamp(max=2).tolist()
     near = (torch.cdist(x, x) < 0.4) & (batch_x[:, None] == batch_x[None, :])
@@ -484,3 +491,5 @@ def test_torch_cluster_graphs():
         radius_graph(x, 0.4, flow="sideways")
     with pytest.raises((ValueError, RuntimeError), match="coordinates"):
         radius(torch.zeros(3, 4), torch.zeros(3, 4), 1.0)
+    with pytest.raises((ValueError, RuntimeError), match="on meta"):
+        radius(torch.zeros(3, 3, device="meta"), y, 1.0)

@@ -378,6 +378,43 @@ def test_lists_say_what_they_do_not_take():
         nearfield.EdgeList(radius, skin=-0.1)
 
 
+def test_arrays_of_a_gpu_have_no_lists_with_a_skin_but_are_told_who_has(fake_gpu):
+    points, _, radius = cloud(90)
+    near = nearfield.EdgeList(radius, skin=0.1)
+    with pytest.raises(TypeError, match="leave it out on a GPU, where DeviceVerletLists has"):
+        near.compute(points)
+    assert near.rebuilds == 0
+
+
+@pytest.mark.parametrize("name", ["radii", "types", "exclusions", "targets", "k", "other", "box"])
+def test_many_systems_on_a_gpu_name_the_filters_that_they_do_not_have(fake_gpu, name):
+    points, _, radius = cloud(90)
+    given = ALL_KEYWORDS | {"batch_ptr": [0, 40, 90], name: 1 if name == "k" else points[:, 0]}
+    with pytest.raises(ValueError, match=f"^{name}= is for points of one system on a GPU"):
+        _edges.edges(points, radius, "ij", **given)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_memory_of_large_results_is_used_again(dtype):
+    # Arrays of more than 16 MiB, whose memory the system may take between calls.
+    random = np.random.default_rng(11)
+    points = random.random((24_000, 3)).astype(dtype)
+    kept = [np.array(array) for array in nearfield.edges(points, 0.1)]
+    assert kept[4].nbytes > 2**24
+    for free in (False, True, False):
+        if free:
+            nearfield.free_memory()
+        for fewer in (1000, 24_000):
+            nearfield.edges(points[:fewer], 0.1)
+        found = nearfield.edges(points, 0.1)
+        for array, wanted in zip(found, kept):
+            assert array.dtype == wanted.dtype and np.array_equal(array, wanted)
+    # A result that is still there is not written to.
+    others = nearfield.edges(points[::-1], 0.1)
+    assert all(np.array_equal(array, wanted) for array, wanted in zip(found, kept))
+    assert len(others[0]) == len(found[0])
+
+
 class HostEngine:
     """A DeviceEngine on the host, whose lists have gaps and stand in an order of their own."""
 

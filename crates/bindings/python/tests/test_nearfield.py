@@ -462,15 +462,16 @@ def test_masked_entries_are_no_data(dtype):
     masked[7, 1] = np.ma.masked
     engine = nearfield.Engine(0.25, precision="f32" if dtype == np.float32 else "f64")
     engine.add_points(points)
-    text = "points: 1 of 150 entries are masked"
-    for call in (
-        lambda: nearfield.neighbors(masked, 0.25),
-        lambda: engine.add_points(masked),
-        lambda: engine.update(0, masked),
-        lambda: engine.query(masked),
+    for call, what in (
+        (lambda: nearfield.neighbors(masked, 0.25), "points"),
+        (lambda: engine.add_points(masked), "points"),
+        (lambda: engine.update(0, masked), "points"),
+        (lambda: engine.query(masked), "positions"),
     ):
-        with pytest.raises(ValueError, match=text):
+        with pytest.raises(ValueError, match=f"^{what}: 1 of 150 entries are masked"):
             call()
+    with pytest.raises(ValueError, match="^positions must have the shape"):
+        engine.query(points[0])
     mass = np.ma.array(np.ones(50, np.float32), mask=[True] + [False] * 49)
     with pytest.raises(ValueError, match="mass: 1 of 50 entries are masked"):
         engine.sph_density(mass)

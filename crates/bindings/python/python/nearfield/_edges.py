@@ -294,9 +294,12 @@ _kept = _Kept()
 
 
 def free_memory():
-    """Frees the memory that edges() and padded() keep on GPUs between calls: that of the engines of
-    the last four kinds of calls, with their lists. The next call starts an engine again."""
+    """Frees the memory that searches keep between calls. On GPUs it is that of the engines of the
+    last four kinds of calls of edges() and padded(), with their lists; the next call starts an
+    engine again. On the host it is that of results which the program has dropped, up to 1 GiB; the
+    system takes it by itself, but for 64 MiB, when memory is short (Linux)."""
     _kept.idle.clear()
+    _nearfield._forget_memory()
 
 
 def _on_gpu(
@@ -579,7 +582,10 @@ class EdgeList:
             return found
         library = library_of(points)
         if library.gpu(points) is not None:
-            raise TypeError("EdgeList: a skin is for arrays of the host: leave it out on a GPU")
+            raise TypeError(
+                "EdgeList: a skin is for arrays of the host: leave it out on a GPU, where "
+                "DeviceVerletLists has lists with a skin, for functions of pairs"
+            )
         index = library.index_type(self._index)
         given = map(on_host, (cell, pbc, batch_ptr))
         found = self._search.neighbors(

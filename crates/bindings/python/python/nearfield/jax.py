@@ -10,6 +10,10 @@ A compiled function of JAX has arrays of fixed shapes, so the caller says how ma
 room for, and is told how many there are. The search runs on the CPU, in a callback: it works under
 ``jit``, ``grad`` and, one element after the other, ``vmap``. With arrays on a GPU the positions are
 copied to the host and the pairs back, in every call.
+
+It is a callback and not a handler of ``jax.ffi``. A handler is compiled for a version of XLA's C
+interface, which is kept for at least 12 months, as its header says; a callback is called by every
+version.
 """
 
 from dataclasses import dataclass

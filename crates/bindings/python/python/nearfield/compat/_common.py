@@ -21,7 +21,8 @@ _SHAPES = {"i": (0,), "j": (0,), "P": (0, 2), "S": (0, 3), "d": (0,), "D": (0, 3
 
 def search(points, radius, letters, *, cell=None, pbc=False, **how):
     """Arrays for the letters, as ``nearfield.edges`` returns them: the pairs at most ``radius``
-    apart, in the order of i. ``how`` are its other arguments.
+    apart, in the order of i. ``how`` are its other arguments. Points may be arrays of any library
+    for "ij", with a cell of NumPy.
     """
     if np.any(pbc):
         how.update(cell=np.asarray(cell, float), pbc=pbc)
@@ -47,13 +48,16 @@ def search(points, radius, letters, *, cell=None, pbc=False, **how):
 def _scaled(given, radius, power):
     if given is None:
         return None
+    # In two steps, each a number of any type of coordinates.
+    half = power // 2
     with np.errstate(over="ignore"):
-        scaled = np.ldexp(given, power)
-    if np.isinf(scaled).any() and not np.isinf(given).any():
+        scaled = given * 2.0**half * 2.0 ** (power - half)
+    if len(given) and float(abs(scaled).max()) == np.inf > float(abs(given).max()):
+        real = str(given.dtype).rpartition(".")[2]
         raise ValueError(
-            f"radius {radius} cannot be searched among coordinates up to {np.abs(given).max()} of "
-            f"type {given.dtype}: below 2^-50 (about 8.9e-16) no coordinate may be more than "
-            f"{np.finfo(given.dtype).max:.2g} times as large as the radius"
+            f"radius {radius} cannot be searched among coordinates up to "
+            f"{float(abs(given).max())} of type {real}: below 2^-50 (about 8.9e-16) no coordinate "
+            f"may be more than {np.finfo(real).max:.2g} times as large as the radius"
         )
     return scaled
 
@@ -132,7 +136,7 @@ class Pairs:
 
 
 def _extent(points):
-    return 2.0 * float(np.abs(points).max()) if len(points) else 0.0
+    return 2.0 * float(abs(points).max()) if len(points) else 0.0
 
 
 def with_selves(pairs, letters, own):

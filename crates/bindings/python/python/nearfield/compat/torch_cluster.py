@@ -10,13 +10,12 @@ also under ``torch.jit.script``; they need PyTorch only. Points have one, two or
 image within the radius. What differs: of more than ``max_num_neighbors`` neighbours those with the
 smallest index are kept, where torch_cluster picks any; ``num_workers`` does nothing; integers are
 searched in double, float16 and bfloat16 in single precision; pairs exactly at the radius (which do
-not belong to it) may be decided differently; tensors are on the CPU, and those of a GPU are refused
-(``nearfield.DeviceEngine`` takes them).
+not belong to it) may be decided differently. Tensors are on the CPU or on a CUDA device, where they
+are searched and where the graph stays. There an example of a batch has at most 32,768 points.
 """
 
 from typing import Optional
 
-import numpy as np
 import torch
 
 from ._common import search
@@ -101,24 +100,26 @@ def radius_graph(
 
 
 def _radius(x, y, ptr_x, ptr_y, r, most, ignore_same_index, same, cell, pbc):
-    x, y = _array(x, "x"), _array(y, "y")
+    if x.device != y.device:
+        raise ValueError(f"x is on {x.device} and y on {y.device}: move one of them")
+    x, y = _points(x, "x"), _points(y, "y")
     where = {}
     if cell is not None:
         if pbc is None:
             raise ValueError("a cell does not say where it repeats: give pbc= too")
-        where = dict(cell=cell.double().numpy(), pbc=pbc.bool().numpy())
+        where = dict(cell=cell.double().cpu().numpy(), pbc=pbc.bool().cpu().numpy())
     elif pbc is not None and pbc.any():
         raise ValueError("pbc says that the domain repeats: give its cell= too")
     if not r > 0:
-        i = j = np.empty(0, np.int64)
+        i = j = torch.empty(0, dtype=torch.long, device=x.device)
     elif same:
         i, j = _within(x, ptr_x, r, ignore_same_index, where)
     else:
         i, j = _between(x, y, ptr_x, ptr_y, r, where)
         if ignore_same_index:
             i, j = i[i != j], j[i != j]
-    kept = np.arange(len(i)) - np.searchsorted(i, i) < most
-    return torch.from_numpy(np.stack([i[kept], j[kept]]))
+    number = torch.arange(len(i), device=i.device) - torch.searchsorted(i, i)
+    return torch.stack([i, j])[:, number < most]
 
 
 _LIBRARY.impl("radius", _radius, "CompositeExplicitAutograd")
@@ -126,7 +127,6 @@ _LIBRARY.impl("radius", _radius, "CompositeExplicitAutograd")
 
 def _within(x, ptr, r, ignore_same_index, where):
     """Pairs of points with each other."""
-    ptr = None if ptr is None else ptr.numpy()
     how = dict(batch_ptr=ptr, strict=True, sorted=True, self_pairs=not ignore_same_index)
     i, j = search(x, r, "ij", **how, **where)
     # Images of a point have its index too.
@@ -138,27 +138,24 @@ def _between(x, y, ptr_x, ptr_y, r, where):
     if ptr_x is None:
         return search(y, r, "ij", other=x, strict=True, sorted=True, **where)
     # The points of both in one system for each example; pairs of y with x are kept.
-    ptr_x, ptr_y = ptr_x.numpy(), ptr_y.numpy()
-    of_x = np.repeat(np.arange(len(ptr_x) - 1), np.diff(ptr_x))
-    of_y = np.repeat(np.arange(len(ptr_y) - 1), np.diff(ptr_y))
+    numbers = torch.arange(len(ptr_x) - 1, device=x.device)
+    of_x = torch.repeat_interleave(numbers, ptr_x.diff())
+    of_y = torch.repeat_interleave(numbers, ptr_y.diff())
     x, y = x[ptr_x[0] : ptr_x[-1]], y[ptr_y[0] : ptr_y[-1]]
-    order = np.argsort(np.concatenate([of_y, of_x]), kind="stable")
+    order = torch.argsort(torch.cat([of_y, of_x]), stable=True)
     ptr = ptr_x - ptr_x[0] + ptr_y - ptr_y[0]
-    i, j = search(np.concatenate([y, x])[order], r, "ij", batch_ptr=ptr, strict=True, **where)
+    i, j = search(torch.cat([y, x])[order], r, "ij", batch_ptr=ptr, strict=True, **where)
     i, j = order[i], order[j]
     mixed = (i < len(y)) & (j >= len(y))
     i, j = i[mixed], j[mixed] - len(y)
-    sorted_by = np.lexsort((j, i))
-    return i[sorted_by] + ptr_y[0], j[sorted_by] + ptr_x[0]
+    ascending = torch.argsort(i * len(x) + j)
+    return i[ascending] + ptr_y[0], j[ascending] + ptr_x[0]
 
 
-def _array(tensor, what):
-    """An array of float32 or float64 with three coordinates."""
-    if tensor.device.type != "cpu":
-        raise ValueError(
-            f"{what} must be on the CPU, not on {tensor.device}: nearfield.DeviceEngine and "
-            "nearfield.DeviceSystemSearch take tensors of a GPU"
-        )
+def _points(tensor, what):
+    """Points of float32 or float64 with three coordinates."""
+    if tensor.device.type not in ("cpu", "cuda"):
+        raise ValueError(f"{what} must be on the CPU or a CUDA device, not on {tensor.device}")
     if tensor.dim() != 2 or tensor.size(1) > _MAX_COORDINATES:
         raise ValueError(
             f"{what} must have 1 to {_MAX_COORDINATES} coordinates for each point, not the shape "
@@ -169,4 +166,4 @@ def _array(tensor, what):
         tensor = tensor.double()
     elif tensor.dtype not in (torch.float32, torch.float64):
         tensor = tensor.float()
-    return np.pad(tensor.numpy(), ((0, 0), (0, 3 - tensor.size(1))))
+    return torch.nn.functional.pad(tensor, (0, 3 - tensor.size(1)))

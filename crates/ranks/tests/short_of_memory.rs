@@ -1,5 +1,5 @@
-//! Memory that is short on one rank is the same error on all of them, wherever it runs out, and the
-//! engines work afterwards. A program of its own, whose allocator refuses what the test tells it
+//! If one rank is out of memory, all ranks return the error, wherever it runs out, and the engines
+//! work afterwards. A program of its own, whose allocator refuses what the test tells it
 //! to.
 
 mod common;

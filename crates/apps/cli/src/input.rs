@@ -7,8 +7,8 @@ use std::path::Path;
 /// The flag that chooses a frame.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub(crate) struct FrameOption {
-    /// Frame of a file of several, .xyz or .extxyz: its number, counted from 1, or last [default:
-    /// the first]
+    /// Frame of a file of several, as trajectories are: its number, counted from 1, or last
+    /// [default: the first]
     #[arg(long, value_name = "N|last")]
     pub(crate) frame: Option<Frame>,
 }

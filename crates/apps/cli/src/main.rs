@@ -10,6 +10,7 @@
 
 mod bench;
 mod compare;
+mod convert;
 mod coulomb;
 mod domain;
 mod failure;
@@ -70,6 +71,9 @@ enum Task {
     /// Finds the neighbours of all points of a file
     #[command(after_help = examples!("nearfield neighbors water.xyz --radius 3.5", "nearfield neighbors points.npy --radius 0.1 --box 1,1,1 --output lists.npz"))]
     Neighbors(neighbors::Args),
+    /// Writes a particle file in another format
+    #[command(after_help = examples!("nearfield convert run.lammpstrj.gz last.extxyz --frame last", "nearfield convert scan.pcd scan.npy"))]
+    Convert(convert::Args),
     /// Energy, virial and forces of Lennard-Jones atoms with cut-off charges; with --steps, a run
     #[command(after_help = examples!("nearfield lj argon.xyz --cutoff 3 --steps 1000 --temperature 0.9 --output run"))]
     Lj(lj::Args),
@@ -177,6 +181,7 @@ fn check_files(command: &Command) -> Result<(), Failure> {
     match &command.task {
         Task::Info(_) => {}
         Task::Neighbors(args) => args.files(&mut plan),
+        Task::Convert(args) => args.files(&mut plan),
         Task::Lj(args) => args.files(&mut plan),
         Task::Bench(args) => args.files(&mut plan),
         Task::Kernels(task) => task.files(&mut plan),
@@ -201,6 +206,7 @@ fn perform(task: &Task) -> Result<(), Failure> {
     match task {
         Task::Info(args) => info::run(args),
         Task::Neighbors(args) => neighbors::run(args),
+        Task::Convert(args) => convert::run(args),
         Task::Lj(args) => lj::run(args),
         Task::Bench(args) => bench::run(args),
         Task::Kernels(task) => kernels::run(task),

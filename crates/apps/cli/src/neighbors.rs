@@ -22,7 +22,8 @@ use std::{path::PathBuf, time::Instant};
 /// Flags of `nearfield neighbors`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Points: .npy, .csv, .xyz, .extxyz, .vtk, .vtp, .vtu or .ply
+    /// Points: .npy, .npz, .csv, .txt, .pts, .xyz, .extxyz, .dump, .data, .gro, .pdb, .poscar,
+    /// .vtk, .vtp, .vtu, .ply or .pcd; .gz and .zst may follow
     file: PathBuf,
     /// Search radius in the unit of the coordinates; a point exactly at it is a neighbour
     #[arg(long, allow_negative_numbers = true)]

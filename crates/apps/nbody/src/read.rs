@@ -2,7 +2,7 @@
 
 use crate::{Bodies, Error, ErrorKind};
 use nearfield_grid::memory::{Shortage, collected, copied};
-use nearfield_io::{Column, PointData, Table, read_points, read_table};
+use nearfield_io::{Column, Format, PointData, Table, read_points, read_table};
 use std::path::Path;
 
 const BODIES: &str = "bodies of a file";
@@ -41,9 +41,10 @@ pub struct BodiesFile {
 /// As [`read_bodies`].
 pub fn read_bodies_file(path: impl AsRef<Path>) -> Result<BodiesFile, Error> {
     let path = path.as_ref();
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    let vtk = extension
-        .is_some_and(|one| ["vtk", "vtp", "vtu"].contains(&one.to_ascii_lowercase().as_str()));
+    let vtk = matches!(
+        Format::from_path(path),
+        Ok(Format::LegacyVtk | Format::XmlVtk)
+    );
     let (found, table) = if vtk {
         (of_points(path)?, None)
     } else {

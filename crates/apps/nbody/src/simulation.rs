@@ -47,8 +47,9 @@ pub struct Energy {
 }
 
 impl Energy {
-    /// Whether a run that began with this energy and has that one now has blown up: its energy is
-    /// not a number, or has changed by more than there was of either kind together.
+    /// Returns true if a run that began with this energy and now has that one has failed: its
+    /// energy is NaN or infinite, or has changed by more than 100 % of the initial kinetic and
+    /// potential energy together.
     pub fn has_blown_up(self, now: Self) -> bool {
         let room = self.kinetic.abs() + self.potential.abs();
         let change = (now.total() - self.total()).abs();

@@ -344,7 +344,7 @@ fn read_head(file: &mut File) -> io::Result<(Head, u64, bool)> {
     Ok((head, notes, forces == 1))
 }
 
-/// The share of a rank of the file's particles. Memory that is short is the inner error.
+/// A rank's share of the file's particles. The inner error says that memory is short.
 fn parse(mut file: File, [rank, ranks]: [u64; 2]) -> io::Result<Result<Checkpoint, Error>> {
     let (head, notes, holds) = read_head(&mut file)?;
     let count = head.count;

@@ -46,7 +46,7 @@ pub enum ErrorKind {
     /// A coordinate is NaN or infinite.
     #[error(
         "point {index} has {axis} = {value}: coordinates must be finite \
-         ({count} such point(s) among {points}); remove or repair them"
+         ({count} of {points} points are not); remove or repair them"
     )]
     NotFinite {
         /// First offending point in the caller's order.

@@ -32,6 +32,11 @@
 //! | displacements, distances and images of the pairs in lists | [`Engine::pair_geometry`] |
 //! | lists larger than memory allows | [`Engine::list_chunks`] |
 //! | lists that last for many steps of slow points | [`VerletLists`](lists::VerletLists) |
+//! | periodic axes, straight or tilted boxes | [`Builder::periodic`], [`Builder::triclinic`], [`Builder::box_vectors`] |
+//! | several sets, as fluid and walls | [`Engine::add_point_set`] for each, [`Engine::set_active`] for the pairs of sets that are searched |
+//! | every pair once (half lists, `i < j`) | [`Builder::lists`] with [`ListKind::Half`] |
+//! | points in the plane | z = 0 in all positions |
+//! | work on a GPU, or on both | [`Builder::device`] |
 //! | a search radius per point | [`Builder::radii`], [`Engine::set_radii`] |
 //! | a cut-off per pair of types | [`Builder::cutoffs`], [`Engine::set_types`] |
 //! | pairs that are left out | [`Engine::set_exclusions`], [`Engine::set_molecules`] |

@@ -6,19 +6,13 @@
 //!
 //! **Invariant:** a frame is written as a whole, or an error says that the file is not complete.
 
-use ruzstd::{
-    decoding::{BlockDecodingStrategy, FrameDecoder},
-    encoding::{CompressionLevel, compress_to_vec},
-};
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use std::{
     ffi::OsStr,
-    fmt,
-    io::{self, BufRead, Read, Write},
+    io::{self, Write},
     path::Path,
 };
 
-/// The first bytes of every frame.
-pub(crate) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Bytes that make a frame even if nobody flushes.
 const FRAME: usize = 1 << 20;
 
@@ -72,68 +66,11 @@ impl<W: Write> Write for Compressor<W> {
     }
 }
 
-/// Reads frames one behind the other. What cannot be decompressed is an error of the kind
-/// [`InvalidData`](io::ErrorKind::InvalidData).
-pub(crate) struct Decompressor<R: BufRead> {
-    from: R,
-    frame: FrameDecoder,
-    /// Whether a frame has begun that was not read to its end.
-    inside: bool,
-}
-
-impl<R: BufRead> Decompressor<R> {
-    pub(crate) fn new(from: R) -> Self {
-        Self {
-            from,
-            frame: FrameDecoder::new(),
-            inside: false,
-        }
-    }
-
-    /// Compares the checksum of a frame that has ended, if it has one.
-    fn check(&self) -> io::Result<()> {
-        match (
-            self.frame.get_checksum_from_data(),
-            self.frame.get_calculated_checksum(),
-        ) {
-            (Some(there), Some(found)) if there != found => {
-                Err(damaged("the checksum of a frame differs from its contents"))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-fn damaged(why: impl fmt::Display) -> io::Error {
-    let why = format!("the compressed trace is damaged: {why}");
-    io::Error::new(io::ErrorKind::InvalidData, why)
-}
-
-impl<R: BufRead> Read for Decompressor<R> {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        while !to.is_empty() && self.frame.can_collect() == 0 {
-            if self.inside && self.frame.is_finished() {
-                self.inside = false;
-                self.check()?;
-            } else if self.inside {
-                let one = BlockDecodingStrategy::UptoBlocks(1);
-                self.frame
-                    .decode_blocks(&mut self.from, one)
-                    .map_err(damaged)?;
-            } else if self.from.fill_buf()?.is_empty() {
-                return Ok(0);
-            } else {
-                self.frame.reset(&mut self.from).map_err(damaged)?;
-                self.inside = true;
-            }
-        }
-        self.frame.read(to)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nearfield_files::zstd::{Decompressor, MAGIC};
+    use std::io::Read;
 
     fn frames(parts: &[&[u8]]) -> Vec<u8> {
         let mut compressor = Compressor::new(Vec::new());

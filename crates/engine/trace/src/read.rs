@@ -7,10 +7,10 @@
 
 use crate::{
     Error, ErrorKind,
-    compressed::{Decompressor, MAGIC},
     model::{FORMAT, Header, Note, Occupancy, Record, Retune, Span, Step, Subregion, VERSION},
     ranks,
 };
+use nearfield_files::zstd::{Decompressor, MAGIC};
 use std::{
     borrow::Cow,
     fmt,

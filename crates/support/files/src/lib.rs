@@ -26,6 +26,7 @@ mod plan;
 mod reserve;
 mod run;
 mod run_folder;
+pub mod zstd;
 
 pub use content::{checksum, not_this_format};
 pub use error::{Error, ErrorKind};

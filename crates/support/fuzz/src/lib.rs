@@ -23,7 +23,7 @@ use nearfield_io::Format;
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Target); 14] = [
+pub const TARGETS: [(&str, Target); 22] = [
     ("npy", |bytes| readers::read(bytes, Format::Npy)),
     ("csv", |bytes| readers::read(bytes, Format::Csv)),
     ("xyz", |bytes| readers::read(bytes, Format::Xyz)),
@@ -31,6 +31,18 @@ pub const TARGETS: [(&str, Target); 14] = [
     ("vtk", |bytes| readers::read(bytes, Format::LegacyVtk)),
     ("vtk_xml", |bytes| readers::read(bytes, Format::XmlVtk)),
     ("ply", |bytes| readers::read(bytes, Format::Ply)),
+    ("npz", |bytes| readers::read(bytes, Format::Npz)),
+    ("cloud", |bytes| readers::read(bytes, Format::Cloud)),
+    ("lammps_dump", |bytes| {
+        readers::read(bytes, Format::LammpsDump)
+    }),
+    ("lammps_data", |bytes| {
+        readers::read(bytes, Format::LammpsData)
+    }),
+    ("gro", |bytes| readers::read(bytes, Format::Gro)),
+    ("pdb", |bytes| readers::read(bytes, Format::Pdb)),
+    ("poscar", |bytes| readers::read(bytes, Format::Poscar)),
+    ("pcd", |bytes| readers::read(bytes, Format::Pcd)),
     ("tables", tables::read),
     ("checkpoints", checkpoints::read),
     ("trace", traces::read),

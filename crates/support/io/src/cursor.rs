@@ -40,6 +40,11 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// A cursor at the start of the file.
+    pub(crate) fn from_start(&self) -> Self {
+        Self::new(self.bytes)
+    }
+
     /// The offset from the start of the file.
     pub(crate) fn at(&self) -> usize {
         self.at

@@ -161,6 +161,11 @@ impl Fault {
         )
     }
 
+    /// Whether the file ends too early, which a later frame may.
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.kind == ErrorKind::Truncated
+    }
+
     pub(crate) fn in_file(self, path: &Path) -> Error {
         Error {
             subject: Subject::File(path.to_owned()),

@@ -7,27 +7,79 @@ use crate::{
     format::{EXTENSIONS, Format},
 };
 
+/// The program that packed a file, by an extension behind that of the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Packing {
+    Gzip,
+    Zstd,
+}
+
+/// How `path` is packed, and its name without the extension that says so.
+pub(crate) fn packing(path: &Path) -> (Option<Packing>, &Path) {
+    let known = [("gz", Packing::Gzip), ("zst", Packing::Zstd)];
+    let packing = known.iter().find(|(name, _)| is_extension(path, name));
+    match (packing, path.file_stem()) {
+        (Some(&(_, packing)), Some(stem)) => (Some(packing), Path::new(stem)),
+        _ => (None, path),
+    }
+}
+
+fn is_extension(path: &Path, extension: &str) -> bool {
+    path.extension()
+        .is_some_and(|found| found.eq_ignore_ascii_case(extension))
+}
+
+/// The name that VASP gives to files, perhaps with something behind it.
+fn is_poscar(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    ["POSCAR", "CONTCAR"]
+        .iter()
+        .any(|known| name.starts_with(known))
+}
+
 impl Format {
-    /// The format of `path` by its extension, in upper or lower case.
+    /// The format of `path` by its extension, in upper or lower case; `.gz` and `.zst` may follow
+    /// it.
     ///
     /// # Errors
     /// When the extension is missing or unknown; the message lists the known ones and names a tool
     /// that converts.
     pub fn from_path(path: &Path) -> Result<Self, Error> {
-        let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
-        EXTENSIONS
-            .iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(extension))
-            .map(|&(_, format)| format)
-            .ok_or_else(|| unknown(path, extension))
+        let (packing, name) = packing(path);
+        if let Some((_, format)) = known(name) {
+            return Ok(format);
+        }
+        if is_poscar(name) {
+            return Ok(Self::Poscar);
+        }
+        let extension = name.extension().and_then(OsStr::to_str).unwrap_or_default();
+        Err(unknown(path, extension, packing))
+    }
+
+    /// Whether `.gz` or `.zst` says that a file is packed. Packed files are read, not written.
+    pub fn is_packed(path: &Path) -> bool {
+        packing(path).0.is_some()
+    }
+
+    /// The known extension of `path` in lower case, without `.gz` or `.zst` behind it.
+    pub fn extension_of(path: &Path) -> Option<&'static str> {
+        known(packing(path).1).map(|(extension, _)| extension)
     }
 }
 
-fn unknown(path: &Path, extension: &str) -> Error {
+fn known(name: &Path) -> Option<(&'static str, Format)> {
+    let mut all = EXTENSIONS.iter().copied();
+    all.find(|(known, _)| is_extension(name, known))
+}
+
+fn unknown(path: &Path, extension: &str, packing: Option<Packing>) -> Error {
     let known: Vec<String> = Format::extensions()
         .map(|known| format!(".{known}"))
         .collect();
     let found = match extension {
+        "" if packing.is_some() => {
+            "the file name has no extension before that of the packing".to_owned()
+        }
         "" => "the file name has no extension".to_owned(),
         other => format!("the extension '.{other}' is not known"),
     };
@@ -42,18 +94,17 @@ fn unknown(path: &Path, extension: &str) -> Error {
 /// How to make a file that is read of one that is not.
 fn remedy(extension: &str) -> &'static str {
     match extension.to_ascii_lowercase().as_str() {
-        "txt" | "dat" | "tsv" | "asc" | "pts" => {
-            "a text table of points can be called .csv, with a first line that names x, y and z"
+        "bz2" | "xz" | "zip" | "lz4" | "tar" | "7z" => {
+            "unpack it first, or pack it by gzip or zstd"
         }
-        "gz" | "bz2" | "xz" | "zst" | "zip" => "unpack it first",
-        "npz" | "h5" | "hdf5" | "parquet" => "save the array by numpy.save as .npy",
-        "las" | "laz" | "e57" | "pcd" => {
-            "PDAL or CloudCompare convert point clouds to .ply or .csv"
+        "h5" | "hdf5" | "parquet" | "mat" => "save the array by numpy.save as .npy",
+        "las" | "laz" | "e57" | "e00" => {
+            "PDAL (pdal translate) and CloudCompare convert point clouds to .ply, .pcd or .csv"
         }
-        "pdb" | "cif" | "gro" | "lammpstrj" | "dump" | "lmp" | "vasp" | "traj" | "xtc" | "dcd" => {
-            "ASE (ase convert) and OVITO convert files of atoms to .extxyz"
+        "cif" | "mmcif" | "traj" | "xtc" | "trr" | "dcd" | "gsd" | "xsf" | "cfg" | "g96" => {
+            "ASE (ase convert), MDAnalysis and OVITO convert files of atoms to .extxyz, .gro or .pdb"
         }
-        "stl" | "obj" | "off" | "msh" | "xdmf" | "vtm" | "pvtp" | "pvtu" | "pvd" => {
+        "stl" | "obj" | "off" | "msh" | "xdmf" | "vtm" | "vti" | "pvtp" | "pvtu" | "pvd" => {
             "meshio (meshio convert) and ParaView convert meshes to .vtu, .vtp or .ply"
         }
         _ => {
@@ -69,28 +120,41 @@ mod tests {
 
     #[test]
     fn the_extension_decides_in_either_case() {
-        assert_eq!(Format::from_path(Path::new("a/b.VTU")), Ok(Format::XmlVtk));
-        assert_eq!(Format::from_path(Path::new("b.tar.csv")), Ok(Format::Csv));
+        for (name, format) in [
+            ("a/b.VTU", Format::XmlVtk),
+            ("b.tar.csv", Format::Csv),
+            ("b.csv.GZ", Format::Csv),
+            ("run.lammpstrj.zst", Format::LammpsDump),
+            ("POSCAR", Format::Poscar),
+            ("run/CONTCAR.gz", Format::Poscar),
+            ("POSCAR_Si", Format::Poscar),
+            ("POSCAR.xyz", Format::Xyz),
+        ] {
+            assert_eq!(Format::from_path(Path::new(name)), Ok(format), "{name}");
+        }
+        let extension = |name| Format::extension_of(Path::new(name));
+        assert_eq!(extension("a.VTP.gz"), Some("vtp"));
+        assert_eq!(extension("a.xtc"), None);
     }
 
     #[test]
     fn an_unknown_extension_is_refused_with_the_known_ones() {
-        for name in ["cloud.stl", "cloud", ".npy"] {
+        for name in ["cloud.stl", "cloud", ".npy", "cloud.gz", "cloud.gz.gz"] {
             let error = Format::from_path(Path::new(name)).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::UnknownFormat);
             let text = error.to_string();
             assert!(text.starts_with(name), "{text}");
             assert!(
-                text.contains("known are .npy, .csv, .xyz, .extxyz, .vtk, .vtp, .vtu, .ply: "),
+                text.contains("known are .npy, .npz, .csv, ") && text.contains(", .ply, .pcd: "),
                 "{text}"
             );
             assert!(text.contains("meshio"), "{text}");
         }
         for (name, tool) in [
             ("a.LAS", "PDAL"),
-            ("a.pdb", "ASE"),
-            ("a.txt", ".csv"),
-            ("a.gz", "unpack"),
+            ("a.cif", "ASE"),
+            ("a.xtc.gz", "MDAnalysis"),
+            ("a.csv.bz2", "unpack"),
         ] {
             let error = Format::from_path(Path::new(name)).unwrap_err().to_string();
             assert!(error.contains(tool), "{error}");

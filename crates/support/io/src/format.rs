@@ -8,28 +8,61 @@ use std::fmt;
 pub enum Format {
     /// NumPy array file, `.npy`.
     Npy,
+    /// NumPy archive of arrays, `.npz`.
+    Npz,
     /// Table of numbers as text, `.csv`.
     Csv,
+    /// Point cloud as text, `.txt`, `.dat`, `.tsv`, `.asc` and `.pts`.
+    Cloud,
     /// XYZ and extended XYZ, `.xyz` and `.extxyz`.
     Xyz,
+    /// Trajectory of LAMMPS, `.dump`, `.lammpstrj` and `.lammpsdump`.
+    LammpsDump,
+    /// Data file of LAMMPS, `.data` and `.lmp`.
+    LammpsData,
+    /// Coordinates of GROMACS, `.gro`.
+    Gro,
+    /// Protein Data Bank, `.pdb` and `.ent`.
+    Pdb,
+    /// Structure of VASP, `.poscar` and `.vasp`, and files called POSCAR or CONTCAR.
+    Poscar,
     /// Legacy VTK, `.vtk`.
     LegacyVtk,
     /// VTK XML: PolyData or UnstructuredGrid, `.vtp` and `.vtu`.
     XmlVtk,
     /// Polygon file format (Stanford), `.ply`.
     Ply,
+    /// Point Cloud Library, `.pcd`.
+    Pcd,
 }
 
 /// Extensions by which formats are chosen.
-pub(crate) const EXTENSIONS: [(&str, Format); 8] = [
+pub(crate) const EXTENSIONS: [(&str, Format); 25] = [
     ("npy", Format::Npy),
+    ("npz", Format::Npz),
     ("csv", Format::Csv),
+    ("tsv", Format::Cloud),
+    ("txt", Format::Cloud),
+    ("dat", Format::Cloud),
+    ("asc", Format::Cloud),
+    ("pts", Format::Cloud),
     ("xyz", Format::Xyz),
     ("extxyz", Format::Xyz),
+    ("dump", Format::LammpsDump),
+    ("lammpstrj", Format::LammpsDump),
+    ("lammpsdump", Format::LammpsDump),
+    ("data", Format::LammpsData),
+    ("lmp", Format::LammpsData),
+    ("gro", Format::Gro),
+    ("pdb", Format::Pdb),
+    ("ent", Format::Pdb),
+    ("poscar", Format::Poscar),
+    ("vasp", Format::Poscar),
     ("vtk", Format::LegacyVtk),
     ("vtp", Format::XmlVtk),
     ("vtu", Format::XmlVtk),
     ("ply", Format::Ply),
+    ("pcd", Format::Pcd),
 ];
 
 impl Format {
@@ -43,11 +76,19 @@ impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Npy => "NPY",
+            Self::Npz => "NPZ",
             Self::Csv => "CSV",
+            Self::Cloud => "point cloud",
             Self::Xyz => "XYZ",
+            Self::LammpsDump => "LAMMPS dump",
+            Self::LammpsData => "LAMMPS data",
+            Self::Gro => "GRO",
+            Self::Pdb => "PDB",
+            Self::Poscar => "POSCAR",
             Self::LegacyVtk => "legacy VTK",
             Self::XmlVtk => "VTK XML",
             Self::Ply => "PLY",
+            Self::Pcd => "PCD",
         })
     }
 }

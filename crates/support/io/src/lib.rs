@@ -18,20 +18,27 @@
 //!
 //! | extension | read | written |
 //! | --- | --- | --- |
-//! | `.npy` | N×3 or N×2 of f2, f4, f8, i1…i8 or u1…u8; either byte order, C or Fortran order | N×3
-//! of f4 |
-//! | `.csv` | columns named x, y and perhaps z, or two or three unnamed ones; separated by comma,
-//! semicolon, tab or blanks; `#` begins a comment | `x,y,z` |
-//! | `.xyz`, `.extxyz` | any one frame ([`read_frame`]); `Lattice`, `pbc`, `Properties` and `Time`
-//! of the comment ([`extxyz`]); without `Properties` rows of `species x y z` or `x y z` | – |
+//! | `.npy` | N×3 or N×2 of f2, f4, f8, i1…i8 or u1…u8; either byte order, C or Fortran order | N×3 of f4 or f8 |
+//! | `.npz` | the array of N×3 or N×2, by its name if there are several | neighbour lists ([`write_csr_npz`]) |
+//! | `.csv` | columns named x, y and perhaps z, or two or three unnamed ones; separated by comma, semicolon, tab or blanks; `#` begins a comment | `x,y,z` and quantities |
+//! | `.txt`, `.dat`, `.tsv`, `.asc`, `.pts` | as `.csv`; without names x, y and z come first; a line of one whole number counts the rows behind it; `//` begins a comment too | – |
+//! | `.xyz`, `.extxyz` | any one frame ([`read_frame`]) or all ([`for_each_frame`]); `Lattice`, `pbc`, `Properties` and `Time` of the comment ([`extxyz`]); without `Properties` rows of `species x y z` or `x y z`; an `.xyz` without a count is a cloud as `.txt` is | everything |
+//! | `.dump`, `.lammpstrj`, `.lammpsdump` | LAMMPS dumps of atoms as text, any frame; boxes of all kinds; x, xu, xs or xsu; all columns | – |
+//! | `.data`, `.lmp` | LAMMPS data: the section `Atoms` and the box | – |
+//! | `.gro` | GROMACS, any frame, with velocities and any box | – |
+//! | `.pdb`, `.ent` | `ATOM` and `HETATM`, the cell of `CRYST1`, any model | – |
+//! | `.poscar`, `.vasp`, `POSCAR*`, `CONTCAR*` | VASP, direct or cartesian | – |
 //! | `.vtk` | legacy PolyData and unstructured grids up to version 5.1, text and binary | – |
-//! | `.vtp`, `.vtu` | ascii, binary, appended (raw and base64); either byte order; zlib, LZ4 or no
-//! compression | `.vtp`, zlib |
+//! | `.vtp`, `.vtu` | ascii, binary, appended (raw and base64); either byte order; zlib, LZ4 or no compression | `.vtp`, zlib |
 //! | `.ply` | text and both binary encodings, any scalar type | – |
+//! | `.pcd` | text, binary and compressed | – |
 //! | `.vti` | – | quantities on a regular grid ([`write_vti`]) |
-//! | `.npz` | – | neighbour lists ([`write_csr_npz`]) |
 //!
-//! [`read_table`] reads any table of numbers, and [`write_array`] writes an array of any shape.
+//!
+//! Files of every format may be packed by gzip or zstd, with `.gz` or `.zst` behind the extension.
+//!
+//! [`write_cloud`] writes a cloud with its quantities. [`read_table`] reads any table of numbers,
+//! and [`write_array`] writes an array of any shape.
 //!
 //! # What callers can rely on
 //! - Positions are the file's values rounded once to `f32`. If that loses digits,
@@ -68,8 +75,10 @@ pub use format::Format;
 pub use number::parse_number;
 pub use point_data::{PointData, Values};
 pub use read::{
-    Column, Table, parse_frame, parse_points, parse_table, read_frame, read_points, read_table,
+    Column, Table, for_each_frame, parse_frame, parse_points, parse_table, read_frame, read_points,
+    read_table,
 };
 pub use write::{
-    VtpWriter, write_array, write_csr_npz, write_csv, write_npy, write_points, write_vti, write_vtp,
+    FrameWriter, VtpWriter, write_array, write_cloud, write_csr_npz, write_csv, write_frames,
+    write_npy, write_points, write_vti, write_vtp,
 };

@@ -188,6 +188,30 @@ fn announcements_are_not_believed() {
     let far = |format, text: String| check(&text, text.as_bytes(), format).unwrap_err();
     for count in [many, 1 << 40, 1 << 30] {
         far(Format::Xyz, format!("{count}\n\n1 2 3\n"));
+        far(Format::Cloud, format!("{count}\n1 2 3\n"));
+        let columns = "id x y z vx vy vz";
+        far(
+            Format::LammpsDump,
+            format!("ITEM: NUMBER OF ATOMS\n{count}\nITEM: ATOMS {columns}\n1 2 3 4 5 6 7\n"),
+        );
+        far(
+            Format::LammpsData,
+            format!("\n{count} atoms\nAtoms # full\n\n1 1 1 0 1 2 3\n"),
+        );
+        far(
+            Format::Gro,
+            format!("\n{count}\n    1SOL     OW    1   0.230   0.628   0.113\n"),
+        );
+        far(
+            Format::Poscar,
+            format!("\n1\n1 0 0\n0 1 0\n0 0 1\n{count}\nDirect\n0 0 0\n"),
+        );
+        for kind in ["ascii", "binary", "binary_compressed"] {
+            let header = format!(
+                "FIELDS x y z\nSIZE 8 8 8\nTYPE F F F\nPOINTS {count}\nDATA {kind}\n1 2 3 4 5 6\n"
+            );
+            far(Format::Pcd, header);
+        }
         for kind in ["ascii", "binary_little_endian"] {
             let header = format!(
                 "ply\nformat {kind} 1.0\nelement vertex {count}\nproperty double x\n\
@@ -246,6 +270,20 @@ fn long_lines_and_headers_stay_within_the_bound() {
         let header = format!("ply\nformat ascii 1.0\nelement a 0\n{lines}");
         check("ply", header.as_bytes(), Format::Ply).unwrap_err();
     }
+    for format in [
+        Format::Cloud,
+        Format::LammpsDump,
+        Format::LammpsData,
+        Format::Gro,
+    ] {
+        check("words", words.as_bytes(), format).unwrap_err();
+    }
+    let columns = format!("ITEM: NUMBER OF ATOMS\n1\nITEM: ATOMS x y z {words}\n1 2 3\n");
+    check("dump", columns.as_bytes(), Format::LammpsDump).unwrap_err();
+    let counts = format!("\n1\n1 0 0\n0 1 0\n0 0 1\n{words}\n");
+    check("poscar", counts.as_bytes(), Format::Poscar).unwrap_err();
+    let fields = format!("FIELDS {words}\nSIZE {words}\nTYPE {words}\nPOINTS 1\nDATA ascii\n");
+    check("pcd", fields.as_bytes(), Format::Pcd).unwrap_err();
     let header = format!("ply\nformat ascii 1.0\n{words}\n");
     check("ply words", header.as_bytes(), Format::Ply).unwrap_err();
     for text in [&commas, &words, &format!("a,b\n{commas}")] {
@@ -268,6 +306,12 @@ fn large_files_in_order_stay_within_the_bound() {
     );
     let atoms = format!("{points}\n\n{}", "H 1 2 3\n".repeat(points));
     assert_eq!(check("xyz", atoms.as_bytes(), Format::Xyz), Ok(16 * points));
+    let rows = "1 1 2 3 4 5 6\n".repeat(points);
+    let dump = format!("ITEM: NUMBER OF ATOMS\n{points}\nITEM: ATOMS id x y z vx vy vz\n{rows}");
+    assert_eq!(
+        check("dump", dump.as_bytes(), Format::LammpsDump),
+        Ok((12 + 8 + 24) * points)
+    );
     let vertices = format!(
         "ply\nformat ascii 1.0\nelement vertex {points}\nproperty double x\nproperty double y\n\
          property double z\nend_header\n{}",

@@ -2,12 +2,11 @@
 
 use crate::{
     failure::Failure,
-    files::extension,
     input::{self, CHARGE, FrameOption},
     output::notice,
 };
 use nearfield_grid::memory::{collected, copied};
-use nearfield_io::{Column, Frame, Table, read_table};
+use nearfield_io::{Column, Format, Frame, Table, read_table};
 use std::path::Path;
 
 const POSITIONS: &str = "positions of atoms";
@@ -29,7 +28,8 @@ pub(super) fn read(
 ) -> Result<Atoms, Failure> {
     let given: Vec<&str> = charges.into_iter().collect();
     let charges = if given.is_empty() { CHARGE } else { &given };
-    if ["xyz", "extxyz", "vtk", "vtp", "vtu"].contains(&extension(path).as_str()) {
+    let format = Format::from_path(path).ok();
+    if format.is_some_and(|format| !matches!(format, Format::Csv | Format::Cloud)) {
         return of_points(path, charges, frame);
     }
     if let Some(Frame::Number(2..)) = frame.frame {

@@ -108,14 +108,10 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u32).range(1..=100_000)
     )]
     sweep_machines: Option<u32>,
-    /// Seed of the first random machine; the next one has the next seed
-    #[arg(
-        long,
-        default_value_t = 0,
-        value_name = "N",
-        requires = "sweep_machines"
-    )]
-    seed: u64,
+    /// Seed of the points of a named cloud; with --sweep-machines that of the first random machine,
+    /// and the next one has the next seed [default: 1, with --sweep-machines 0]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     /// Folder for tune.json, tune.png and tune.svg; made when it is missing
     #[arg(long, value_name = "DIR", default_value = "tune")]
     output: PathBuf,
@@ -162,7 +158,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let cloud = args.cloud.name();
     let task = task(args, cloud)?;
     if let Some(count) = args.sweep_machines {
-        return machines::run(&task, cloud, args.seed, count, args.json);
+        return machines::run(&task, cloud, args.seed.unwrap_or(0), count, args.json);
     }
     let combinations = match args.device {
         Device::Emulated(spec) => emulated::run(&task, spec)?,
@@ -192,7 +188,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 /// Reads or makes the points.
 fn task(args: &Args, cloud: &str) -> Result<Task, Failure> {
-    let points = bench::load(cloud, args.points, options::SEED, args.frame)?;
+    let seed = match (args.seed, args.sweep_machines) {
+        (Some(seed), None) => seed,
+        _ => options::SEED,
+    };
+    let points = bench::load(cloud, args.points, seed, args.frame)?;
     if points.positions.is_empty() {
         return Err(Failure::Wrong(format!("{cloud} has no points")));
     }

@@ -56,26 +56,82 @@ fn rows_without_a_species_are_points() {
         );
         assert!(errors.contains(note), "{errors}");
     }
+    place.file("cloud.xyz", POINTS);
     place.file(
-        "las.xyz",
-        "665187.5 4182736.25 12.5\n665188.5 4182737.25 12.5\n",
+        "cloud.txt",
+        frame("", "", " 0 117").replace("12\n\n", "12\n"),
     );
-    let line = "neighbors las.xyz --radius 0.4";
-    place.refuses(
-        "is not a number of points: these are rows without a count",
-        &words(line),
-    );
+    for (name, note) in [("cloud.xyz", ""), ("cloud.txt", "columns 4 to 5")] {
+        let (found, errors) = pairs(&place, name, &[]);
+        assert_eq!((found, errors.contains(note)), (28, true), "{errors}");
+    }
     let rows = frame("c", "", " 0 117 130 149").replace("12\nc\n", "12\n");
     place.file("pts.xyz", rows);
     place.refuses(
-        "point cloud (.pts)",
+        "call the file .pts",
         &words("neighbors pts.xyz --radius 0.4"),
     );
-    place.file("a.lammpstrj", "ITEM: TIMESTEP\n");
+    place.file("a.xtc", "binary");
+    place.refuses("OVITO convert", &words("neighbors a.xtc --radius 0.4"));
+}
+
+/// A LAMMPS trajectory of two frames with the points, in the box of [`SLAB`].
+fn dump() -> String {
+    let rows: String = (POINTS.lines().zip(1..))
+        .map(|(row, id)| format!("{id} 1 {row} 0.5 0 0\n"))
+        .collect();
+    let frame = |step: u32| {
+        format!(
+            "ITEM: TIMESTEP\n{step}\nITEM: NUMBER OF ATOMS\n12\nITEM: BOX BOUNDS pp pp ff\n\
+             0 1.1\n0 1.2\n0 1.3\nITEM: ATOMS id type x y z vx vy vz\n{rows}"
+        )
+    };
+    frame(0) + &frame(100)
+}
+
+#[test]
+fn files_are_converted_with_their_box_and_their_frames() {
+    let place = Workplace::new();
+    place.file("run.lammpstrj", dump() + "ITEM: TIMESTEP\n200\n");
+    assert_eq!(pairs(&place, "run.lammpstrj", &["--frame", "2"]).0, 40);
+    let all = place.json(&words(
+        "convert run.lammpstrj all.extxyz --frame all --json",
+    ));
+    assert_eq!((&all["frames"], &all["points"]), (&2.into(), &24.into()));
+    let (found, errors) = pairs(&place, "all.extxyz", &["--frame", "last"]);
+    assert_eq!(found, 40);
+    assert!(errors.contains("read frame 2 of 2"), "{errors}");
+    for (to, lost, found) in [
+        ("a.extxyz", "", 40),
+        ("a.csv", "a.csv: not written: the box", 28),
+        ("a.vtp", "a.vtp: not written: the box", 28),
+        (
+            "a.npy",
+            "a.npy: not written: the box, id, type, velocity",
+            28,
+        ),
+    ] {
+        let output = place.run(&["convert", "run.lammpstrj", to]);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && errors.contains(lost), "{errors}");
+        assert_eq!(errors.contains("not written"), !lost.is_empty(), "{errors}");
+        assert_eq!(pairs(&place, to, &[]).0, found, "{to}");
+    }
+    let line = "convert run.lammpstrj a.npy --frame all";
+    place.misused("only .extxyz and .xyz hold several frames", &words(line));
+    place.misused("use one of these", &words("convert run.lammpstrj a.dump"));
+    place.misused("use one of these", &words("convert a.csv a.csv.gz"));
     place.refuses(
-        "OVITO convert",
-        &words("neighbors a.lammpstrj --radius 0.4"),
+        "there is no frame 4",
+        &words("convert run.lammpstrj b.csv --frame 4"),
     );
+    for line in [
+        "convert a.csv a.csv",
+        "convert run.lammpstrj a.csv --frame first",
+        "neighbors run.lammpstrj --radius 0.4 --frame all",
+    ] {
+        assert_eq!(place.run(&words(line)).status.code(), Some(2), "{line}");
+    }
 }
 
 #[test]

@@ -216,9 +216,10 @@ fn wrong_usage_gives_exit_code_2() {
 }
 
 /// Every command, with the words that call it.
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "info",
     "neighbors",
+    "convert",
     "lj",
     "bench",
     "scaling",
@@ -293,6 +294,7 @@ fn commands_say_what_they_wrote() {
             "bench v.npy --radius 1 --repetitions 1 --save-cloud c.npy",
             "c.npy",
         ),
+        ("convert v.npy v.csv", "v.csv"),
         ("lj v.npy --cutoff 1 --output f.csv", "f.csv"),
         ("lj v.npy --cutoff 1 --steps 1 --output run", "run"),
         (

@@ -98,6 +98,10 @@ fn files_are_written_and_the_same_command_gives_the_same_numbers() {
     let written: Value = serde_json::from_slice(&written).unwrap();
     assert_eq!(written, found);
     assert_eq!(json(folder.path(), &args), found);
+    // Seed 1 is what a named cloud has without the flag; another one has other points.
+    let seeded = |seed| json(folder.path(), &[&args[..], &["--seed", seed]].concat());
+    assert_eq!(seeded("1"), found);
+    assert_ne!(seeded("2")["best"], found["best"]);
 
     let picture = Picture::read_png(&place.join("tune.png")).unwrap();
     assert_eq!(picture.size(), (1600, 820));
@@ -258,7 +262,7 @@ fn wrong_usage_ends_with_2_and_failures_with_1() {
             "cannot be used with",
             &["--sweep-machines", "2", "--device", "emulated"],
         ),
-        (2, "--sweep-machines", &["--seed", "2"]),
+        (2, "invalid digit", &["--seed", "two"]),
         (2, "unknown cloud \"nowhere\"", &["nowhere"]),
         (2, "radius -1", &["--points", "100", "--radius=-1"]),
         (1, "taken", &["--points", "1000", "--output", "taken"]),

@@ -74,6 +74,7 @@ impl Builder {
     ///
     /// Lengths are in the unit of the coordinates and kept in `f64`. Points may lie outside of the
     /// box: they are wrapped for binning, and their coordinates stay as given.
+    #[doc(alias("pbc", "minimum_image", "boundary"))]
     pub fn periodic(mut self, lengths: [Option<f64>; 3]) -> Self {
         self.domain = Domain::new(lengths);
         self
@@ -88,6 +89,7 @@ impl Builder {
     /// in slanted cells, which takes longer: prefer tilts of up to half a length there.
     ///
     /// Tilts are lengths, in the unit of the coordinates, not angles.
+    #[doc(alias("tilt", "lattice"))]
     pub fn triclinic(mut self, lengths: [Option<f64>; 3], tilts: [f64; 3]) -> Self {
         self.domain = Domain::triclinic(lengths, tilts);
         self
@@ -110,6 +112,7 @@ impl Builder {
     /// assert_eq!(engine.neighbors(atoms, atoms)?.of(0), &[0; 12]);
     /// # Ok::<(), nearfield::Error>(())
     /// ```
+    #[doc(alias("lattice", "cell", "unit_cell"))]
     pub fn box_vectors(mut self, vectors: [Option<[f64; 3]>; 3]) -> Self {
         self.domain = Domain::from_vectors(vectors);
         self
@@ -148,7 +151,7 @@ impl Builder {
     /// backends divide the steps as with [`Device::Hybrid`]. No step waits for the start, and the
     /// engine's jobs so far are tried on the GPU before it is taken in;
     /// [`Engine::warm_up`](crate::Engine::warm_up) does both at a time of the program's choosing. A
-    /// GPU that does not pay is left without work, and one that cannot be used is not an error:
+    /// GPU that does not help gets no work, and one that cannot be used is not an error:
     /// [`Report::reason`](crate::report::Report::reason) tells.
     pub fn device(mut self, device: Device) -> Self {
         self.device = device;
@@ -288,6 +291,7 @@ impl Builder {
     /// With [`strictly_within`](Self::strictly_within) d² must be less. Positions of a
     /// [query](crate::Engine::query) have no type and the engine's radius. Not together with [radii
     /// of single points](Self::radii) or lists with a skin. A GPU does it if it was named, alone.
+    #[doc(alias = "rcut")]
     pub fn cutoffs<R: AsRef<[f64]>>(mut self, rows: &[R]) -> Self {
         self.cutoffs = Some(rows.iter().map(|row| row.as_ref().to_vec()).collect());
         self
@@ -316,6 +320,7 @@ impl Builder {
     /// A search for k neighbours takes a radius that holds k of them; a radius that holds many more
     /// costs their search. A GPU does it if it was named, alone; its first job after an update
     /// takes another pass over the lists, which finds the last pair that is kept of every point.
+    #[doc(alias = "knn")]
     pub fn nearest(mut self, k: u32) -> Self {
         self.nearest = Some(k);
         self

@@ -66,6 +66,7 @@ impl Engine {
     /// # Errors
     /// [`ErrorKind::MemoryLimit`] with no list of this call kept, [`ErrorKind::NoRadii`], and
     /// [`ErrorKind::Cpu`] when memory is short; lists finished before are kept.
+    #[doc(alias("neighbor_search", "neighbour_list", "cell_list"))]
     pub fn find_neighbors(&mut self) -> Result<(), Error> {
         self.usable()?;
         let _span = tracing::debug_span!("engine.find_neighbors").entered();

@@ -454,6 +454,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::Positions`] when memory is short.
+    #[doc(alias("morton", "space_filling_curve", "z_order"))]
     pub fn z_sort(&self, set: PointSetId) -> Result<Permutation, Error> {
         let order = self.grid(set)?.permutation();
         order.map_err(|source| Error::from(ErrorKind::Positions { set, source }))

@@ -23,6 +23,13 @@ use nearfield_grid::IntoPositions;
 /// [`ErrorKind::Setup`](crate::ErrorKind::Setup) for a radius that is not within 2⁻⁵⁰ to 2⁶³,
 /// [`ErrorKind::Positions`](crate::ErrorKind::Positions) naming the point that cannot be used, and
 /// [`ErrorKind::Cpu`](crate::ErrorKind::Cpu) if memory is short.
+#[doc(alias(
+    "range_search",
+    "radius_search",
+    "fixed_radius",
+    "neighborlist",
+    "query_ball_point"
+))]
 pub fn neighbors<'a>(
     points: impl IntoPositions<'a>,
     radius: impl Into<f64>,

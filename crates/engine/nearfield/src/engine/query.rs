@@ -116,6 +116,7 @@ impl Engine {
     /// # Errors
     /// [`ErrorKind::Query`] naming a position that cannot be used, [`ErrorKind::MemoryLimit`],
     /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::NoRadii`] and [`ErrorKind::QueryWithoutRadii`].
+    #[doc(alias("query_ball_point", "range_query"))]
     pub fn query<'a>(
         &self,
         positions: impl nearfield_grid::IntoPositions<'a>,

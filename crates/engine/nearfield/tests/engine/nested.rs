@@ -109,7 +109,7 @@ fn whole_steps_run_on_the_workers_of_their_engine() {
                     engine.update(set, &points()).unwrap();
                     let found = sums(&engine, set, &labels, false);
                     let refused = engine.update(set, &[[f32::NAN; 3]]);
-                    assert!(refused.is_err(), "a position that is no number");
+                    assert!(refused.is_err(), "a position is NaN");
                     found
                 });
                 assert!(found == expected, "{threads} threads");

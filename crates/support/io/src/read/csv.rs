@@ -37,7 +37,7 @@ pub(crate) fn read(bytes: &[u8]) -> Parsed<PointCloud> {
         }
         let table = match &table {
             Some(table) => table,
-            None => match Table::of_first_line(text, line)? {
+            None => match Table::of_first_line(text, line, Style::Table)? {
                 Some((first, Row::Names)) => {
                     table = Some(first);
                     continue;
@@ -62,19 +62,36 @@ pub(crate) fn read(bytes: &[u8]) -> Parsed<PointCloud> {
     })
 }
 
+/// What is taken for granted where nothing names the columns, and what begins a comment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    /// Two or three columns; `#`.
+    Table,
+    /// Two columns or more, of which the first three are x, y and z; `#` or `//`.
+    Cloud,
+}
+
+impl Style {
+    /// The text of a comment.
+    pub(super) fn comment(self, line: &[u8]) -> Option<&[u8]> {
+        let slashes = || line.strip_prefix(b"//").filter(|_| self == Self::Cloud);
+        line.strip_prefix(b"#").or_else(slashes)
+    }
+}
+
 /// How the lines of a file are to be understood.
-struct Table {
-    separator: Separator,
+pub(super) struct Table {
+    pub(super) separator: Separator,
     /// The fields that hold x, y and z, counted from 0.
     columns: [Option<usize>; 3],
     /// The number of fields every line must have, when nothing names them.
-    unnamed: Option<usize>,
+    pub(super) unnamed: Option<usize>,
     /// Names of the other columns.
-    unread: Vec<String>,
+    pub(super) unread: Vec<String>,
 }
 
 /// Kind of the first line.
-enum Row {
+pub(super) enum Row {
     Names,
     Numbers,
 }
@@ -82,8 +99,12 @@ enum Row {
 impl Table {
     /// `None` for a comment. A comment that names x and y counts as a header, since that is how
     /// NumPy writes one.
-    fn of_first_line(text: &[u8], line: usize) -> Parsed<Option<(Self, Row)>> {
-        let comment = text.strip_prefix(b"#");
+    pub(super) fn of_first_line(
+        text: &[u8],
+        line: usize,
+        style: Style,
+    ) -> Parsed<Option<(Self, Row)>> {
+        let comment = style.comment(text);
         let text = comment.unwrap_or(text).trim_ascii();
         let separator = Separator::of(text);
         let mut fields = Vec::new();
@@ -91,7 +112,7 @@ impl Table {
         check_width(&fields, line)?;
         let numbers = fields.iter().all(|field| Number::parse(field).is_some());
         if comment.is_none() && numbers {
-            return Self::unnamed(separator, fields.len(), line)
+            return Self::unnamed(separator, fields.len(), line, style)
                 .map(|table| Some((table, Row::Numbers)));
         }
         let columns = [0, 1, 2].map(|axis| find_axis(&fields, axis));
@@ -120,10 +141,11 @@ impl Table {
         )))
     }
 
-    fn unnamed(separator: Separator, count: usize, line: usize) -> Parsed<Self> {
+    fn unnamed(separator: Separator, count: usize, line: usize, style: Style) -> Parsed<Self> {
         let z = match count {
             2 => None,
             3 => Some(2),
+            4.. if style == Style::Cloud => Some(2),
             _ => {
                 let message = format!(
                     "{count} columns without names: 2 or 3 are needed, \
@@ -140,14 +162,14 @@ impl Table {
         })
     }
 
-    fn dimensions(&self) -> Dimensions {
+    pub(super) fn dimensions(&self) -> Dimensions {
         match self.columns[2] {
             Some(_) => Dimensions::Three,
             None => Dimensions::Two,
         }
     }
 
-    fn point(&self, fields: &[&[u8]], line: usize) -> Parsed<[Number; 3]> {
+    pub(super) fn point(&self, fields: &[&[u8]], line: usize) -> Parsed<[Number; 3]> {
         if let Some(expected) = self.unnamed.filter(|&expected| expected != fields.len()) {
             let message = format!("{} columns where {expected} are expected", fields.len());
             return Err(Fault::malformed(Place::Line(line), message));

@@ -4,20 +4,36 @@
 //! allocates no more than a small multiple of them and of what it hands over
 //! (`tests/memory.rs`).
 
+mod cell;
+mod cloud_text;
 mod csv;
+mod frames;
+mod gro;
+mod lammps_data;
+mod lammps_dump;
+mod lines;
+mod lzf;
+mod names;
 mod npy;
+mod npz;
 mod open;
+mod pcd;
+mod pdb;
 mod ply;
 mod ply_header;
+mod poscar;
 mod table;
 mod vtk;
 mod xyz;
 mod xyz_comment;
 mod xyz_plain;
+mod zip;
 
 pub use table::{Column, Table, parse_table, read_table};
 
 use std::path::Path;
+
+use frames::FrameFormat;
 
 use crate::{
     Format, Frame, PointCloud,
@@ -37,20 +53,93 @@ pub fn read_points(path: impl AsRef<Path>) -> Result<PointCloud, Error> {
     read_frame(path, Frame::FIRST)
 }
 
-/// Reads one frame of a file that may hold several, as XYZ files of trajectories do; files of other
-/// formats hold one.
+/// Reads one frame of a file that may hold several, as trajectories do (XYZ, LAMMPS dump, GRO,
+/// PDB); files of other formats hold one.
 ///
 /// # Errors
 /// As [`read_points`], and [`ErrorKind::InvalidArgument`] if the file has no frame of that number.
 pub fn read_frame(path: impl AsRef<Path>, frame: Frame) -> Result<PointCloud, Error> {
     let path = path.as_ref();
+    let (bytes, format) = opened(path)?;
+    read(&bytes, format, frame).map_err(|fault| fault.in_file(path))
+}
+
+/// Reads all frames of a file and hands each to `each`, until that fails. A last frame that is cut
+/// off is left out, as [`Frames::cut_off`](crate::Frames::cut_off) says. One frame is in memory at
+/// a time, in addition to the file.
+///
+/// # Errors
+/// As [`read_points`], and what `each` returns.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("run.xyz");
+/// std::fs::write(&path, "1\nfirst\nAr 0 0 0\n1\nsecond\nAr 0.5 0 0\n")?;
+/// let mut x = Vec::new();
+/// nearfield_io::for_each_frame(&path, |cloud| {
+///     x.push(cloud.positions[0][0]);
+///     Ok::<(), nearfield_io::Error>(())
+/// })?;
+/// assert_eq!(x, [0.0, 0.5]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn for_each_frame<E: From<Error>>(
+    path: impl AsRef<Path>,
+    mut each: impl FnMut(PointCloud) -> Result<(), E>,
+) -> Result<(), E> {
+    let path = path.as_ref();
+    let (bytes, format) = opened(path)?;
+    let text = open::without_mark(&bytes);
+    match Reader::of(text, format) {
+        Reader::Frames(frames) => {
+            let wrap = |fault: Fault| E::from(fault.in_file(path));
+            frames.read_all(text, wrap, each)
+        }
+        Reader::One(_) => {
+            let cloud = read(&bytes, format, Frame::FIRST).map_err(|fault| fault.in_file(path))?;
+            each(cloud)
+        }
+    }
+}
+
+/// The contents of a file, and its format.
+fn opened(path: &Path) -> Result<(Vec<u8>, Format), Error> {
     let format = match Format::from_path(path) {
         // A folder has no extension to be wrong.
         Err(_) if path.is_dir() => Format::Csv,
         format => format?,
     };
-    let bytes = open::contents(path)?;
-    read(&bytes, format, frame).map_err(|fault| fault.in_file(path))
+    Ok((open::contents(path)?, format))
+}
+
+/// How a format is read.
+enum Reader {
+    /// Files may hold several frames.
+    Frames(FrameFormat),
+    /// Files hold one.
+    One(fn(&[u8]) -> Parsed<PointCloud>),
+}
+
+impl Reader {
+    /// A file called `.xyz` may be a point cloud.
+    fn of(bytes: &[u8], format: Format) -> Self {
+        match format {
+            Format::Npy => Self::One(npy::read),
+            Format::Npz => Self::One(npz::read),
+            Format::Csv => Self::One(csv::read),
+            Format::Xyz if !cloud_text::is_cloud(bytes) => Self::Frames(xyz::FRAMES),
+            Format::Cloud | Format::Xyz => Self::One(cloud_text::read),
+            Format::LammpsDump => Self::Frames(lammps_dump::FRAMES),
+            Format::LammpsData => Self::One(lammps_data::read),
+            Format::Gro => Self::Frames(gro::FRAMES),
+            Format::Pdb => Self::Frames(pdb::FRAMES),
+            Format::Poscar => Self::One(poscar::read),
+            Format::LegacyVtk => Self::One(vtk::legacy::read),
+            Format::XmlVtk => Self::One(vtk::xml::read),
+            Format::Ply => Self::One(ply::read),
+            Format::Pcd => Self::One(pcd::read),
+        }
+    }
 }
 
 /// Reads points from the contents of a file, for bytes that come from elsewhere.
@@ -89,18 +178,9 @@ fn read(bytes: &[u8], format: Format, frame: Frame) -> Parsed<PointCloud> {
             "the file is empty",
         ));
     }
-    match frame {
-        Frame::Number(number) if number != 1 && format != Format::Xyz => {
-            return Err(open::no_frame(number, 1));
-        }
-        _ => {}
-    }
-    match format {
-        Format::Npy => npy::read(bytes),
-        Format::Csv => csv::read(bytes),
-        Format::Xyz => xyz::read(bytes, frame),
-        Format::LegacyVtk => vtk::legacy::read(bytes),
-        Format::XmlVtk => vtk::xml::read(bytes),
-        Format::Ply => ply::read(bytes),
+    match (Reader::of(bytes, format), frame) {
+        (Reader::Frames(frames), _) => frames.read(bytes, frame),
+        (Reader::One(_), Frame::Number(number)) if number != 1 => Err(open::no_frame(number, 1)),
+        (Reader::One(read), _) => read(bytes),
     }
 }

@@ -37,6 +37,12 @@ pub(crate) fn read(bytes: &[u8]) -> Parsed<PointCloud> {
     Ok(PointCloud::new(positions, dimensions))
 }
 
+/// Whether a file that begins with these bytes is such an array, as far as its header tells.
+pub(super) fn holds_points(begin: &[u8]) -> bool {
+    let header = header_text(&mut Cursor::new(begin)).and_then(Header::parse);
+    header.is_ok_and(|header| header.points().is_ok())
+}
+
 /// The rest of the file, which must be the array's data and nothing else.
 fn exactly<'a>(
     cursor: &mut Cursor<'a>,

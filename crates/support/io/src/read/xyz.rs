@@ -5,124 +5,96 @@
 //! what a row is (`xyz_plain`). **Invariant others rely on:** the frame holds exactly the announced
 //! number of points, and behind a frame there is another one or nothing.
 
-use nearfield_grid::memory::{Shortage, make_room_for_one};
-use std::collections::HashMap;
+use nearfield_grid::memory::make_room_for_one;
 
 use crate::{
-    cloud::{Dimensions, Frame, Frames, PointCloud, Positions, SimulationBox, Species},
-    cursor::{Cursor, parse},
+    cloud::{Dimensions, PointCloud, Positions, SimulationBox},
+    cursor::parse,
     error::{Fault, Parsed, Place, quoted},
     number::Number,
     point_data::PointData,
 };
 
 use super::{
-    open::{check_text, no_frame},
+    frames::{FrameFormat, Passed},
+    lines::{Line, Lines},
+    names::Names,
     xyz_comment::{Column, Comment, Contents},
     xyz_plain,
 };
 
-const SPECIES: &str = "the kinds of points of a file";
+/// Frames one behind the other.
+pub(super) const FRAMES: FrameFormat = FrameFormat { pass, read };
 
-/// Reads one frame.
-pub(crate) fn read(bytes: &[u8], which: Frame) -> Parsed<PointCloud> {
-    check_text(bytes)?;
-    let (mut cursor, line, frames) = find(bytes, which)?;
-    let count = count(cursor.next_line().unwrap_or_default(), line, cursor)?;
-    let comment = cursor.next_line().ok_or_else(|| {
-        let message = "the file ends before the comment line";
-        Fault::truncated(Place::Line(line + 1), message)
-    })?;
-    check_room(count, line, &cursor)?;
-    let text = comment;
-    let comment = Comment::parse(text, line + 1)?;
-    let mut rows = Rows::new(&comment, count, cursor, line + 2)?;
-    for point in 0..count {
-        let line = line + 2 + point;
-        if cursor.peek_word().is_none() {
-            let message = format!("the file ends after {point} of {count} points");
-            let hint = no_comment(text, bytes, count - point);
-            return Err(Fault::truncated(Place::Line(line), message + hint));
+/// Reads the frame at the lines, which may begin with blank ones behind another frame.
+fn read(lines: &mut Lines<'_>) -> Parsed<PointCloud> {
+    let head = loop {
+        let head = lines.expect("the number of points")?;
+        if head.number == 1 || !head.text.trim_ascii().is_empty() {
+            break head;
         }
-        let row = cursor.next_line().unwrap_or_default();
-        rows.add(row, line)?;
+    };
+    let count = count(head, lines)?;
+    let comment = lines.expect("the comment line")?;
+    // A point takes at least the four bytes of "0 0" and a line end.
+    lines.check_room(count, 4, "points")?;
+    let (text, behind) = (comment.text, *lines);
+    let comment = Comment::parse(text, comment.number)?;
+    let mut rows = Rows::new(&comment, count, *lines)?;
+    for point in 0..count {
+        if lines.cursor().peek_word().is_none() {
+            let message = format!("the file ends after {point} of {count} points");
+            let hint = no_comment(text, behind, count - point);
+            return Err(Fault::truncated(lines.place(), message + hint));
+        }
+        let row = lines.expect("a point")?;
+        rows.add(row.text, row.number)?;
     }
-    Ok(PointCloud {
-        frames,
-        ..rows.finish(&comment)
+    Ok(rows.finish(&comment))
+}
+
+/// Passes over a frame.
+fn pass(lines: &mut Lines<'_>, before: usize) -> Parsed<Passed> {
+    let head = loop {
+        if lines.peek().is_none() {
+            return Ok(Passed::Nothing);
+        }
+        let head = lines.expect("a frame")?;
+        if before == 0 || !head.text.trim_ascii().is_empty() {
+            break head;
+        }
+    };
+    let rows = count(head, lines).map_err(|fault| match before {
+        0 => fault,
+        before => trailing_line(head.text, head.number, before),
+    })?;
+    let rows = rows.saturating_add(1);
+    Ok(if lines.skip(rows) < rows {
+        Passed::CutOff
+    } else {
+        Passed::Frame
     })
 }
 
-/// Finds a frame: a cursor at its beginning, its line, and which of how many it is.
-fn find(bytes: &[u8], which: Frame) -> Parsed<(Cursor<'_>, usize, Frames)> {
-    let mut cursor = Cursor::new(bytes);
-    let mut frames = Frames {
-        number: 0,
-        count: 0,
-        cut_off: false,
-    };
-    let mut found = None;
-    let mut line = 1;
-    loop {
-        let (start, first) = (cursor, line);
-        let Some(text) = cursor.next_line() else {
-            break;
-        };
-        line += 1;
-        if text.trim_ascii().is_empty() && frames.count > 0 {
-            continue;
-        }
-        let rows = count(text, first, cursor).map_err(|fault| match frames.count {
-            0 => fault,
-            before => trailing_line(text, first, before),
-        })?;
-        let lines = rows.saturating_add(1);
-        let present = (0..lines)
-            .take_while(|_| cursor.next_line().is_some())
-            .count();
-        line += present;
-        frames.cut_off = present < lines;
-        frames.count += usize::from(!frames.cut_off);
-        let number = frames.count + usize::from(frames.cut_off);
-        let is_asked_for = match which {
-            Frame::Number(asked) => asked == number,
-            Frame::Last => !frames.cut_off || number == 1,
-        };
-        if is_asked_for {
-            found = Some((start, first, number));
-        }
-        if frames.cut_off {
-            break;
-        }
-    }
-    let Some((start, line, number)) = found else {
-        return Err(match which {
-            Frame::Number(asked) if frames.count > 0 => no_frame(asked, frames.count),
-            _ => Fault::malformed(Place::Line(1), "there is no frame"),
-        });
-    };
-    Ok((start, line, Frames { number, ..frames }))
-}
-
-/// The number of points that a line announces; `cursor` is after the line.
-fn count(line: &[u8], number: usize, cursor: Cursor<'_>) -> Parsed<usize> {
-    let text = line.trim_ascii();
+/// The number of points that a line announces.
+fn count(line: Line<'_>, behind: &Lines<'_>) -> Parsed<usize> {
+    let text = line.text.trim_ascii();
     parse(text).ok_or_else(|| {
-        let hint = if is_row(text) || { cursor }.next_line().is_some_and(is_row) && number == 1 {
-            ": these are rows without a count, as point clouds have them: begin the file with a \
-             line of names (x y z …) and call it .csv, or with the count and a comment"
+        let rows = is_row(text) || behind.peek().is_some_and(is_row) && line.number == 1;
+        let hint = if rows {
+            ": these are rows without a count, as point clouds have them: call the file .txt"
         } else {
             ""
         };
         let message = format!("{} is not a number of points{hint}", quoted(text));
-        Fault::malformed(Place::Line(number), message)
+        Fault::malformed(line.place(), message)
     })
 }
 
 /// Refuses a line after a frame that does not begin another frame.
 fn trailing_line(line: &[u8], number: usize, frames: usize) -> Fault {
     let message = format!(
-        "{} follows {frames} frame(s) and is not the number of points of another: a frame has as \
+        "{} follows frame {frames} and is not the number of points of another: a frame has as \
          many rows as its first line says",
         quoted(line.trim_ascii())
     );
@@ -148,7 +120,7 @@ fn is_row(line: &[u8]) -> bool {
 const MAX_LOOKED_AT: usize = 64;
 
 /// The hint for a frame that lacks one row while its comment looks like one.
-fn no_comment(comment: &[u8], bytes: &[u8], missing: usize) -> &'static str {
+fn no_comment(comment: &[u8], behind: Lines<'_>, missing: usize) -> &'static str {
     let words = |line: &[u8]| {
         let words = line.split(u8::is_ascii_whitespace);
         words
@@ -156,37 +128,20 @@ fn no_comment(comment: &[u8], bytes: &[u8], missing: usize) -> &'static str {
             .take(MAX_LOOKED_AT)
             .count()
     };
-    let mut lines = Cursor::new(bytes);
-    lines.next_line();
-    lines.next_line();
-    let first = lines.next_line().unwrap_or_default();
+    let first = behind.peek().unwrap_or_default();
     if missing == 1 && is_row(comment) && (first.is_empty() || words(first) == words(comment)) {
-        ". The second line looks like a row, as in a point cloud (.pts) without a comment line: put \
-         an empty line behind the number of points"
+        ". The second line looks like a row, as in a point cloud without a comment line: call the \
+         file .pts, or put an empty line behind the number of points"
     } else {
         ""
     }
-}
-
-/// Refuses a count that the rest of the file cannot hold, before memory is taken.
-fn check_room(count: usize, line: usize, cursor: &Cursor<'_>) -> Parsed<()> {
-    // A point takes at least the four bytes of "0 0" and a line end.
-    if count > cursor.remaining().div_ceil(4) {
-        let message = format!(
-            "{count} points are announced, but only {} bytes follow",
-            cursor.remaining()
-        );
-        return Err(Fault::truncated(Place::Line(line), message));
-    }
-    Ok(())
 }
 
 /// The points read so far.
 struct Rows {
     columns: Vec<Column>,
     positions: Positions,
-    species: Species,
-    indices: HashMap<String, u32>,
+    species: Names,
     reals: Vec<Vec<f64>>,
     integers: Vec<Vec<i64>>,
     notes: Vec<String>,
@@ -195,18 +150,16 @@ struct Rows {
 }
 
 impl Rows {
-    /// `cursor` is at the first row, which has this line number.
-    fn new(comment: &Comment, count: usize, cursor: Cursor<'_>, line: usize) -> Parsed<Self> {
+    fn new(comment: &Comment, count: usize, lines: Lines<'_>) -> Parsed<Self> {
         let (columns, notes) = match &comment.columns {
             Some(columns) => (columns.clone(), Vec::new()),
-            None => xyz_plain::columns(cursor, count, line)?,
+            None => xyz_plain::columns(lines.cursor(), count, lines.number())?,
         };
         let quantities = columns.len();
         Ok(Self {
             columns,
             positions: Positions::with_capacity(count)?,
-            species: Species::default(),
-            indices: HashMap::new(),
+            species: Names::default(),
             reals: vec![Vec::new(); quantities],
             integers: vec![Vec::new(); quantities],
             notes,
@@ -238,28 +191,11 @@ impl Rows {
     }
 
     fn add_species(&mut self, name: &[u8], line: usize) -> Parsed<()> {
-        // Names that differ only in invalid bytes count as one name.
-        let text = String::from_utf8_lossy(name);
-        let known = self.indices.get(text.as_ref()).copied();
-        let index = match known {
-            Some(index) => index,
-            None if Number::parse(name).is_some() && xyz_plain::whole(name).is_none() => {
-                let message = format!("expected a species, found {}", quoted(name));
-                return Err(Fault::malformed(Place::Line(line), message));
-            }
-            None => {
-                let index = self.species.names.len() as u32;
-                make_room_for_one(&mut self.species.names, SPECIES)?;
-                let room = self.indices.try_reserve(1);
-                room.map_err(|_| Shortage::of::<(String, u32)>(self.indices.len() + 1, SPECIES))?;
-                self.species.names.push(text.to_string());
-                self.indices.insert(text.into_owned(), index);
-                index
-            }
-        };
-        make_room_for_one(&mut self.species.of_point, SPECIES)?;
-        self.species.of_point.push(index);
-        Ok(())
+        if Number::parse(name).is_some() && xyz_plain::whole(name).is_none() {
+            let message = format!("expected a species, found {}", quoted(name));
+            return Err(Fault::malformed(Place::Line(line), message));
+        }
+        Ok(self.species.add(name)?)
     }
 
     fn finish(self, comment: &Comment) -> PointCloud {
@@ -293,7 +229,7 @@ impl Rows {
             simulation_box: comment.simulation_box(),
             time: comment.time,
             data: data.collect(),
-            species: has_species.then_some(self.species),
+            species: has_species.then_some(self.species.finish()),
             periodic_without_box: comment.periodic.filter(|_| comment.vectors.is_none()),
             unread,
             notes: self.notes,

@@ -1,6 +1,7 @@
 //! The writers. Each file appears complete or not at all.
 
 mod archive;
+mod cloud;
 mod csv;
 mod npy;
 mod output;
@@ -9,6 +10,7 @@ mod vtp;
 
 use std::path::Path;
 
+pub use cloud::{FrameWriter, write_cloud, write_frames};
 pub use csv::write_csv;
 pub use npy::{write_array, write_csr_npz, write_npy};
 pub use vti::write_vti;

@@ -4,25 +4,41 @@ use std::fs;
 
 use nearfield_io::{ErrorKind, Format, PointData, VtpWriter, parse_points, read_points};
 use proptest::prelude::*;
+use zip::CompressionMethod;
 
 use crate::{data, good};
 
-const FORMATS: [Format; 6] = [
+const FORMATS: [Format; 14] = [
     Format::Npy,
+    Format::Npz,
     Format::Csv,
+    Format::Cloud,
     Format::Xyz,
+    Format::LammpsDump,
+    Format::LammpsData,
+    Format::Gro,
+    Format::Pdb,
+    Format::Poscar,
     Format::LegacyVtk,
     Format::XmlVtk,
     Format::Ply,
+    Format::Pcd,
 ];
 
-const TEXTS: [(&str, Format); 4] = [
+const TEXTS: [(&str, Format); 11] = [
     ("id,x,y,z\n1,0.5,1.5,2.5\n2,-1,\"3\",1e3\n", Format::Csv),
+    ("2\n0.5 1.5 2.5 7 9\n-1 3 1e3 8 9\n", Format::Cloud),
     (
         "2\nLattice=\"4 0 0 0 5 0 0 0 6\" pbc=\"T F T\" Properties=species:S:1:pos:R:3:id:I:1\n\
          Ar 1 2 3 7\nKr 4 5 6 8\n",
         Format::Xyz,
     ),
+    (crate::atoms::DUMP, Format::LammpsDump),
+    (crate::atoms::DATA, Format::LammpsData),
+    (crate::atoms::GRO, Format::Gro),
+    (crate::atoms::PDB, Format::Pdb),
+    (crate::atoms::POSCAR, Format::Poscar),
+    (crate::clouds::PCD, Format::Pcd),
     (
         "ply\nformat ascii 1.0\nelement vertex 2\nproperty float x\nproperty float y\n\
          property double z\nelement face 1\nproperty list uchar int i\nend_header\n\
@@ -50,6 +66,12 @@ fn good_files() -> Vec<(Vec<u8>, Format)> {
         }
     }
     files.push((written_frame(), Format::XmlVtk));
+    for kind in ["binary", "binary_compressed"] {
+        files.push((crate::clouds::pcd(kind), Format::Pcd));
+    }
+    for method in [CompressionMethod::Stored, CompressionMethod::Deflated] {
+        files.push((crate::packed::npz(method), Format::Npz));
+    }
     files
 }
 
@@ -70,8 +92,16 @@ fn written_frame() -> Vec<u8> {
 fn is_open_ended(file: &[u8], format: Format) -> bool {
     let is_text = |mark: &[u8]| file.windows(mark.len()).any(|window| window == mark);
     match format {
-        Format::Csv | Format::Xyz => true,
+        Format::Csv
+        | Format::Cloud
+        | Format::Xyz
+        | Format::LammpsDump
+        | Format::LammpsData
+        | Format::Gro
+        | Format::Pdb
+        | Format::Poscar => true,
         Format::Ply => is_text(b"format ascii"),
+        Format::Pcd => is_text(b"DATA ascii"),
         _ => false,
     }
 }
@@ -146,16 +176,17 @@ fn is_one_line(bytes: &[u8], format: Format) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(800))]
 
     #[test]
     fn arbitrary_bytes_never_panic(
         bytes in proptest::collection::vec(any::<u8>(), 0..200),
         text in "\\PC{0,80}",
-        beginning in 0..4_usize,
+        beginning in 0..6_usize,
     ) {
         let beginning: &[u8] =
-            [&b""[..], b"ply\nformat ascii 1.0\n", b"\x93NUMPY\x01\x00", b"<VTKFile"][beginning];
+            [&b""[..], b"ply\nformat ascii 1.0\n", b"\x93NUMPY\x01\x00", b"<VTKFile", b"FIELDS x y\n",
+                b"ITEM: ATOMS x y z\n"][beginning];
         for format in FORMATS {
             is_one_line(&[beginning, &bytes].concat(), format)?;
             is_one_line(&[beginning, text.as_bytes()].concat(), format)?;

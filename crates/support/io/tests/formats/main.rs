@@ -1,10 +1,13 @@
 //! Readers and writers seen from outside, on files and on bytes.
 
+mod atoms;
+mod clouds;
 mod csv;
 mod frames;
 mod hostile;
 mod made;
 mod npy;
+mod packed;
 mod ply;
 mod python;
 mod vtk;

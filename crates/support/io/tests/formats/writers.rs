@@ -3,10 +3,12 @@
 use std::fs;
 
 use nearfield_io::{
-    ErrorKind, PointData, Values, VtpWriter, read_points, write_csr_npz, write_csv, write_npy,
-    write_points, write_vtp,
+    ErrorKind, Format, PointData, Values, VtpWriter, read_points, write_cloud, write_csr_npz,
+    write_csv, write_frames, write_npy, write_points, write_vtp,
 };
 use proptest::prelude::*;
+
+use crate::good;
 
 /// The bit patterns of positions, since NaN differs from itself.
 fn bits(positions: &[[f32; 3]]) -> Vec<[u32; 3]> {
@@ -205,4 +207,85 @@ fn integers_are_read_as_they_were_written() {
     let cloud = read_points(&path).unwrap();
     assert_eq!(cloud.quantity("id").unwrap().values(), &Values::from(&ids));
     assert_eq!(cloud.quantity("mass"), None);
+}
+
+#[test]
+fn a_cloud_in_another_format_keeps_what_that_format_holds() {
+    let directory = tempfile::tempdir().unwrap();
+    let dump = good(crate::atoms::DUMP, Format::LammpsDump);
+    let path = directory.path().join("cloud.extxyz");
+    assert_eq!(write_cloud(&path, &dump).unwrap(), [] as [&str; 0]);
+    let back = read_points(&path).unwrap();
+    assert_eq!(back, dump);
+
+    let mut cloud = dump;
+    cloud.positions_f64 = Some(vec![[0.1, 1.5, 2.5], [-1.0, 3.0, 1e300]]);
+    cloud.positions = vec![[0.1, 1.5, 2.5], [-1.0, 3.0, f32::INFINITY]];
+    cloud
+        .data
+        .push(PointData::scalars("a:b", vec![1.0_f32, 2.0]));
+    cloud.data.push(PointData::scalars("POS", vec![1_u32, 2]));
+    assert_eq!(write_cloud(&path, &cloud).unwrap(), ["a:b", "POS"]);
+    let back = read_points(&path).unwrap();
+    assert_eq!(back.positions_f64, cloud.positions_f64);
+
+    let path = directory.path().join("cloud.csv");
+    assert_eq!(write_cloud(&path, &cloud).unwrap(), ["the time", "the box"]);
+    let text = fs::read_to_string(&path).unwrap();
+    let header = "x,y,z,species,id,type,vx,vy,vz,q,ix,a:b,POS";
+    assert_eq!(text.lines().next(), Some(header));
+    assert_eq!(
+        text.lines().nth(1),
+        Some("0.1,1.5,2.5,Ar,2,1,1.0,2.0,3.0,-0.5,0,1.0,1")
+    );
+    assert_eq!(
+        read_points(&path).unwrap().positions_f64,
+        cloud.positions_f64
+    );
+
+    let path = directory.path().join("cloud.npy");
+    let lost = write_cloud(&path, &cloud).unwrap();
+    assert_eq!(lost[..3], ["the time", "the box", "id"]);
+    assert!(lost.contains(&"species".to_owned()));
+    assert_eq!(
+        read_points(&path).unwrap().positions_f64,
+        cloud.positions_f64
+    );
+
+    let path = directory.path().join("cloud.vtp");
+    let lost = write_cloud(&path, &cloud).unwrap();
+    assert_eq!(lost.len(), 3, "{lost:?}");
+    let back = read_points(&path).unwrap();
+    assert_eq!((back.time, &back.data), (Some(0.25), &cloud.data));
+
+    let flat = good("1 2\n3 4\n", Format::Cloud);
+    for name in ["flat.csv", "flat.xyz"] {
+        let path = directory.path().join(name);
+        assert_eq!(write_cloud(&path, &flat).unwrap(), [] as [&str; 0]);
+        assert_eq!(read_points(&path).unwrap(), flat);
+    }
+    for name in ["cloud.ply", "cloud.csv.gz", "cloud"] {
+        let error = write_cloud(directory.path().join(name), &flat).unwrap_err();
+        assert!(error.to_string().contains(".npy"), "{error}");
+    }
+}
+
+#[test]
+fn frames_appear_when_all_are_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.xyz");
+    let cloud = good("1 2 3\n", Format::Cloud);
+    fs::write(&path, "old").unwrap();
+    let failed = write_frames(&path, |frames| {
+        frames.add(&cloud)?;
+        read_points("no/such.csv").map(drop)
+    });
+    assert!(failed.is_err());
+    assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+    write_frames(&path, |frames| {
+        frames.add(&cloud)?;
+        frames.add(&cloud).map(drop)
+    })
+    .unwrap();
+    assert_eq!(read_points(&path).unwrap().frames.count, 2);
 }

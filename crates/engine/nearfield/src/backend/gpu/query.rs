@@ -82,7 +82,7 @@ impl GpuState {
             pair.filter.nearest = Some(queries.nearest.last());
         }
         let _span = tracing::debug_span!("gpu.query", pairs = Empty).entered();
-        // Positions are no points of the set, so no pair is there twice.
+        // Queries are at arbitrary positions, not at points of the set, so no pair occurs twice.
         let of = (pair, ListKind::Full);
         let storage = &mut queries.lists;
         storage.nearest_first(query.nearest.is_some());

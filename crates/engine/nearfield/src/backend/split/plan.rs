@@ -137,7 +137,8 @@ pub(crate) struct JobState {
     setups: VecDeque<[f64; 2]>,
     /// Steps done, for the report.
     steps: u64,
-    /// Whether the last step was one aside.
+    /// True if the last step was an exploration step: θ differed from the settled value for one
+    /// step to sample another split.
     aside: bool,
     /// The last step in numbers.
     last: StepMeasurement,

@@ -185,10 +185,7 @@ flat_wrapped(const __grid_constant__ KernelWalk walk, const __grid_constant__ Ou
     await_kernels_before();
     if (!images_differ(walk)) return;
     __shared__ ImageTables<TILTED> tables;
-    if (IMAGE_TABLES) {
-        tables.load(walk, threadIdx.x, THREADS);
-        __syncthreads();
-    }
+    if (IMAGE_TABLES) tables.load(walk, threadIdx.x, THREADS);
     for (u32 slot = blockIdx.x * THREADS + threadIdx.x; slot < walk.targets.count; slot += gridDim.x * THREADS) {
         const Target target = target_at(walk, slot);
         auto work = filtered<Work>(walk, target, walk, target, outlet);
@@ -519,10 +516,7 @@ flat_masks_wrapped(const __grid_constant__ KernelWalk walk, const __grid_constan
     await_kernels_before();
     if (!images_differ(walk)) return;
     __shared__ ImageTables<TILTED> tables;
-    if (IMAGE_TABLES) {
-        tables.load(walk, threadIdx.x, THREADS);
-        __syncthreads();
-    }
+    if (IMAGE_TABLES) tables.load(walk, threadIdx.x, THREADS);
     for (u32 slot = blockIdx.x * THREADS + threadIdx.x; slot < walk.targets.count; slot += gridDim.x * THREADS) {
         write_masks<true>(walk, outlet, slot, &tables);
     }

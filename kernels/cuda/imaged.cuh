@@ -25,13 +25,14 @@ struct alignas(4 * IMAGES_ALONG) ImageTables {
     static constexpr u32 ALONG = TILTED ? TILTED_IMAGES : IMAGES_ALONG;
     float numbers[3 * ALONG];
 
-    // By all threads of a block, which then wait for each other.
+    // By all threads of a block together.
     __device__ __forceinline__ void load(const Walk& walk, u32 thread, u32 threads) {
         if (!walk.steps) return;
         for (u32 k = thread; k < 3 * ALONG; k += threads) {
             const u32 axis = k / ALONG, step = k % ALONG, steps = TILTED ? TILTED_IMAGES : STEPS;
             numbers[k] = step < steps ? walk.steps[axis * steps + step] : 0.0f;
         }
+        __syncthreads();
     }
 
     // Where the tables are: in shared memory, on the host in themselves.

@@ -16,6 +16,7 @@
 //! | `stored` | stored.cu, slots.cu | pair kernels over stored lists |
 //! | `point_data` | point_data.cu | data of points that filters read, from the device |
 //! | `user_kernel` | programs of callers | theirs |
+//! | `images` | pair_seen.cuh, imaged.cuh | vectors of images that are looked up |
 //! | `layout` | contract.cuh, walk.cuh, work.cuh and others | structs passed by value or in device memory |
 //!
 //! The CUDA sources state what each kernel computes and why it is exact. Sizes of blocks and
@@ -27,6 +28,7 @@ mod all_pairs;
 mod ascend;
 mod columns;
 mod grid;
+mod images;
 mod kernel;
 mod kernel_lattice;
 mod layout;
@@ -43,13 +45,14 @@ pub(crate) use all_pairs::{AllPairsKernels, RowsOfGrid, Summing};
 pub(crate) use ascend::{AscendKernels, ByDistance, ListsToSort};
 pub(crate) use columns::ColumnsKernel;
 pub(crate) use grid::{GridKernels, ListArrays, Scan, Sorting};
+pub(crate) use images::image_steps;
 pub use kernel::LaunchShape;
 pub(crate) use kernel::{SCAN_TILE, scan_tiles};
 pub use kernel_lattice::KernelLattice;
 pub(crate) use layout::{
     Arguments as ChildArguments, FilteredWalk, Filters, Following, Geometry, Lattice, Launches,
     MAX_UNIFORMS, Nearest, Outlet, PairArrays, PairOutput, Parts, Points, Row, Status, Stored,
-    StoredLists, StridedChannels, SystemArrays, SystemsStatus, Table, Walk, image_steps,
+    StoredLists, StridedChannels, SystemArrays, SystemsStatus, Table, Walk,
 };
 pub(crate) use point_data::{PointDataKernels, TakenValues};
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};

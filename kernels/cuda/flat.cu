@@ -31,6 +31,9 @@ using Cells = Around<NF_K, NF_OPEN == NF_ONE_SET, PERIODIC, TILTED>;
 // all candidates are proxies.
 #define NF_APART (NF_OPEN >= NF_AROUND_PERIODIC && !NF_WARPS && !NF_DOUBLE)
 
+// Whether their jobs may see images of their own; see `visit_wrapped`.
+constexpr bool IMAGE_TABLES = !NF_HALF && (NF_WORK == NF_PAIRS || NF_FILTERS) && !(NF_FILTERS & NF_NEAREST);
+
 // The last parameter of kernels that write lists.
 #if NF_GEOMETRY
 #define NF_ARRAYS , const __grid_constant__ PairArrays arrays
@@ -181,14 +184,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
 flat_wrapped(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet outlet) {
     await_kernels_before();
     if (!images_differ(walk)) return;
-    __shared__ ImageTables tables;
-    tables.load(walk, threadIdx.x, THREADS);
-    __syncthreads();
+    __shared__ ImageTables<TILTED> tables;
+    if (IMAGE_TABLES) {
+        tables.load(walk, threadIdx.x, THREADS);
+        __syncthreads();
+    }
     for (u32 slot = blockIdx.x * THREADS + threadIdx.x; slot < walk.targets.count; slot += gridDim.x * THREADS) {
         const Target target = target_at(walk, slot);
         auto work = filtered<Work>(walk, target, walk, target, outlet);
         const Cells cells(walk, target, true);
-        visit_wrapped<NF_HALF, TILTED>(walk, target, tables, work, [&](const Target& seen, auto& job) {
+        visit_wrapped<NF_HALF>(walk, target, tables, work, [&](const Target& seen, auto& job) {
             visit_around<NF_HALF>(walk, seen, cells, job);
         });
         work.finish(target);
@@ -482,7 +487,7 @@ flat_lists(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outl
 // With `tables` where points have left the box, else null.
 template <bool WRAPPED>
 __device__ __forceinline__ void write_masks(
-    const Walk& walk, const Outlet& outlet, u32 slot, const ImageTables* tables) {
+    const Walk& walk, const Outlet& outlet, u32 slot, const ImageTables<TILTED>* tables) {
     const Target target = target_at(walk, slot);
     const Cells cells(walk, target, WRAPPED);
     const MaskWords<u32> words = {outlet.masks + slot, walk.targets.count};
@@ -490,7 +495,7 @@ __device__ __forceinline__ void write_masks(
     const auto mask = [&](const Target& seen, auto& work) {
         outlet.counts[slot] = mask_candidates<NF_HALF>(walk, seen, cells, masker, work, words);
     };
-    if constexpr (WRAPPED) visit_wrapped<NF_HALF, TILTED>(walk, target, *tables, masker, mask);
+    if constexpr (WRAPPED) visit_wrapped<NF_HALF>(walk, target, *tables, masker, mask);
     else visit_given(walk, target, masker, mask);
 }
 
@@ -513,9 +518,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
 flat_masks_wrapped(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet outlet) {
     await_kernels_before();
     if (!images_differ(walk)) return;
-    __shared__ ImageTables tables;
-    tables.load(walk, threadIdx.x, THREADS);
-    __syncthreads();
+    __shared__ ImageTables<TILTED> tables;
+    if (IMAGE_TABLES) {
+        tables.load(walk, threadIdx.x, THREADS);
+        __syncthreads();
+    }
     for (u32 slot = blockIdx.x * THREADS + threadIdx.x; slot < walk.targets.count; slot += gridDim.x * THREADS) {
         write_masks<true>(walk, outlet, slot, &tables);
     }

@@ -156,9 +156,10 @@ grid_bounds(const Given* __restrict__ positions, u32 count, Status* status) {
 }
 
 // What a point is that lies this many boxes outside the periodic box along an axis.
-__device__ __forceinline__ u32 wrapped_by(int boxes) {
+__device__ __forceinline__ u32 wrapped_by(const Lattice& lattice, int boxes) {
     if (boxes == 0) return 0;
-    return static_cast<u32>(boxes) + NEAR_BOXES <= 2 * NEAR_BOXES ? NEAR_WRAPPED : FAR_WRAPPED;
+    const u32 near = lattice.tilted ? nf::NEAR_TILTED_BOXES : NEAR_BOXES;
+    return static_cast<u32>(boxes) + near <= 2 * near ? NEAR_WRAPPED : FAR_WRAPPED;
 }
 
 // Notes it. The status is looked at first, because atomics on one place wait for each other.
@@ -196,7 +197,7 @@ __device__ __forceinline__ void keys(
         const double first = static_cast<double>(box.pad[axis]);
         const double behind = static_cast<double>(box.dims[axis]) - first;
         outside = outside || !(offset >= first && offset < behind);
-        if (PERIODIC) wrapped = max(wrapped, wrapped_by(place.wraps));
+        if (PERIODIC) wrapped = max(wrapped, wrapped_by(lattice, place.wraps));
         cell[axis] = static_cast<u32>(static_cast<int>(offset));
     }
     if (outside) {
@@ -251,7 +252,7 @@ grid_claim_bricks(const Given* __restrict__ positions, u32 count, const __grid_c
         return;
     }
     for (int axis = 0; axis < 3; axis++) {
-        note_wrapped(status, wrapped_by(place_of(lattice, axis, mine[0], mine[1], mine[2]).wraps));
+        note_wrapped(status, wrapped_by(lattice, place_of(lattice, axis, mine[0], mine[1], mine[2]).wraps));
     }
     const longlong3 cell = cell_of(lattice, mine[0], mine[1], mine[2]);
     const i64 brick = cell.x >> BRICK_SHIFT;

@@ -43,7 +43,7 @@ struct Walk {
     Points targets;
     Points sources;
     const Row* rows;     // neighbour rows of the lattice
-    // Single precision, straight boxes: see `near_vector` of pair_seen.cuh; else null.
+    // Single precision, periodic boxes: see `near_vector` of pair_seen.cuh; else null.
     const float* steps;
     u32 row_count;
     u32 same_set;        // a point is not its own neighbour
@@ -179,12 +179,12 @@ template <class Work>
 constexpr bool IS_EXACT<Exact<Work>> = true;
 
 // A job whose candidates are seen in images of their own (imaged.cuh).
-template <class Work>
+template <class Work, bool TILTED>
 struct Imaged;
 template <class Work>
 constexpr bool IS_IMAGED = false;
-template <class Work>
-constexpr bool IS_IMAGED<Imaged<Work>> = true;
+template <class Work, bool TILTED>
+constexpr bool IS_IMAGED<Imaged<Work, TILTED>> = true;
 
 // What squared distances of candidates are compared with: no neighbour is farther.
 __device__ __forceinline__ float limit_of(const Walk& walk, const Target& target) {

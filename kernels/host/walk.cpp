@@ -50,8 +50,8 @@ struct Listing {
     }
 };
 
-// The same by the displacements that a pair kernel sees, in a straight box whose images are near:
-// the image of a pair is what its displacement lacks.
+// The same by the displacements that a pair kernel sees, where images are near: the image of a pair
+// is what its displacement lacks.
 struct Displaced {
     static constexpr bool LEAN = true, IMAGES = false, DISTANCES = true, TAKES_BITS = false;
     Listing& listing;
@@ -63,8 +63,10 @@ struct Displaced {
         const double lacking[3] = {dx - (double(to.x) - from.x), dy - (double(to.y) - from.y), dz - (double(to.z) - from.z)};
         i64 image[3];
         for (int axis = 0; axis < 3; axis++) {
-            const double length = walk.lattice.length[axis];
-            image[axis] = length == 0.0 ? 0 : static_cast<i64>(std::floor(lacking[axis] / length + 0.5));
+            const double length = walk.lattice.length[axis], *inverse = walk.lattice.inverse[axis];
+            const double boxes = !walk.lattice.tilted ? lacking[axis] / length
+                : inverse[0] * lacking[0] + inverse[1] * lacking[1] + inverse[2] * lacking[2];
+            image[axis] = length == 0.0 ? 0 : static_cast<i64>(std::floor(boxes + 0.5));
         }
         PairSeen pair(walk, from, to, image[0], image[1], image[2]);
         pair.d = {dx, dy, dz};
@@ -87,9 +89,9 @@ static void list_rows(const Walk& walk, const Target& target, const Rows& rows, 
 template <bool HALF, bool TILTED, class Work, class Visit>
 static void visit_either(const Walk& walk, const Target& target, Work& work, Visit visit) {
     if (!images_differ(walk)) return visit_given(walk, target, work, visit);
-    ImageTables tables;
+    static ImageTables<TILTED> tables;
     tables.load(walk, 0, 1);
-    visit_wrapped<HALF, TILTED>(walk, target, tables, work, visit);
+    visit_wrapped<HALF>(walk, target, tables, work, visit);
 }
 
 template <bool HALF, bool PERIODIC, class Cells, class Listing>
@@ -104,7 +106,7 @@ static void list_around(const Walk& walk, const Target& target, Listing& listing
     const auto around = [&](const Target& seen, auto& work) { visit_around<HALF>(walk, seen, cells, work); };
     const auto list = [&] { visit_either<HALF, TILTED>(walk, target, listing, around); };
 #if !NF_DOUBLE
-    if (means == ListMethod::Kernels && !TILTED && images_near(walk)) {
+    if (means == ListMethod::Kernels && images_near(walk)) {
         Displaced displaced{listing};
         return visit_either<HALF, TILTED>(walk, target, displaced, around);
     }

@@ -1,7 +1,7 @@
 //! Sets of points as the device sorts them, made on the host by the device's own functions. For the
 //! tests of `on_host`.
 
-use crate::constants::{FAR_WRAPPED, NEAR_BOXES, NEAR_WRAPPED};
+use crate::constants::{FAR_WRAPPED, NEAR_BOXES, NEAR_TILTED_BOXES, NEAR_WRAPPED};
 use crate::launch::{Lattice, Points, Table};
 use libloading::Library;
 use nearfield_grid::{self as grid, Bounds};
@@ -98,9 +98,14 @@ impl<T: Real> Sorted<T> {
         let farthest = (places.iter().flat_map(|place| place.2.wraps))
             .map(i32::unsigned_abs)
             .max();
+        let near = if lattice.effective_domain().is_tilted() {
+            NEAR_TILTED_BOXES
+        } else {
+            NEAR_BOXES
+        };
         let wrapped = match farthest.unwrap_or(0) {
             0 => 0,
-            1..=NEAR_BOXES => NEAR_WRAPPED,
+            boxes if boxes <= near => NEAR_WRAPPED,
             _ => FAR_WRAPPED,
         };
         // Sorting leaves those of points in the box behind the last.

@@ -19,8 +19,8 @@
 use super::{
     input::{SystemReal, Systems, WHAT},
     pairs::SystemPairs,
+    place::{Place, displacement, square},
     quantities::{PairIndex, Quantities},
-    write::{Place, displacement, square},
 };
 use crate::{
     error::{Error, ErrorKind},

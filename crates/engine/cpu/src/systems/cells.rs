@@ -9,11 +9,12 @@
 //!
 //! A search that hands on images computes every pair twice, once for its vectors and once for the
 //! arrays, and takes several times as long as one for lists. Where the faces of a cell are more
-//! than two radii apart a pair has one image at most, and [`ImagesInReach::only`] names it by three
-//! floors. So such systems are searched for lists, and the second pass computes the rest.
+//! than two radii apart a pair has one image at most, which follows from the coordinates
+//! ([`OneImage`]). So such systems are searched for lists, and the second pass computes the rest.
 
 use super::{
     input::{SystemReal, Systems},
+    one_image::OneImage,
     quantities::Quantities,
 };
 use crate::{
@@ -25,7 +26,7 @@ use crate::{
     pool::CpuBackend,
     sets::{PairOfSets, rule::SetRadii},
 };
-use nearfield_grid::{self as grid, Domain, Grid, ImagesInReach, Lattice, memory::Shortage};
+use nearfield_grid::{self as grid, Grid, Lattice, memory::Shortage};
 use nearfield_pairs::ListKind;
 
 /// The pairs of a system as its search returned them.
@@ -38,17 +39,6 @@ pub(super) enum Pairs {
     OneImage(Box<OneImage>),
     /// Sources, images and displacements.
     Geometry(Box<PairGeometry>),
-}
-
-/// Lists, and what names the image of each pair.
-#[derive(Debug)]
-pub(super) struct OneImage {
-    /// The neighbours of the system's points, each at most once.
-    pub(super) lists: NeighborLists,
-    /// Made for the bounds of its points.
-    pub(super) reach: ImagesInReach,
-    /// Its cell, enumerated by short vectors, as the counts of `reach` are.
-    pub(super) domain: Domain,
 }
 
 impl Pairs {
@@ -97,26 +87,21 @@ pub(super) fn search<T: SystemReal>(
         share: None,
         filter: Default::default(),
     };
-    let reach =
-        (wanted.needs_geometry()).then(|| ImagesInReach::new(&of.domain, of.radius, &bounds));
-    if reach
-        .as_ref()
-        .is_some_and(|reach| !reach.names_one(&bounds))
-    {
-        let mut geometry = PairGeometry::default();
-        let measured = backend.measure(sets, kind)?;
-        measured.write_geometry(order, &mut geometry)?;
-        return Ok(Pairs::Geometry(Box::new(geometry)));
+    if !wanted.needs_geometry() {
+        let mut lists = NeighborLists::default();
+        backend.search(sets, kind, order, &mut lists)?;
+        return Ok(Pairs::Lists(lists));
     }
-    let mut lists = NeighborLists::default();
-    backend.search(sets, kind, order, &mut lists)?;
-    let domain = of.domain;
-    Ok(match reach {
-        None => Pairs::Lists(lists),
-        Some(reach) => Pairs::OneImage(Box::new(OneImage {
-            lists,
-            reach,
-            domain,
-        })),
-    })
+    match OneImage::new(of.domain, of.radius, &bounds) {
+        Some(mut found) => {
+            backend.search(sets, kind, order, &mut found.lists)?;
+            Ok(Pairs::OneImage(Box::new(found)))
+        }
+        None => {
+            let mut geometry = PairGeometry::default();
+            let measured = backend.measure(sets, kind)?;
+            measured.write_geometry(order, &mut geometry)?;
+            Ok(Pairs::Geometry(Box::new(geometry)))
+        }
+    }
 }

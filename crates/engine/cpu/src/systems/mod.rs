@@ -17,8 +17,9 @@
 //! | `tasks` | the first pass |
 //! | `direct`, `scan` | all pairs of a small system |
 //! | `cells` | a system by an ordinary search |
+//! | `one_image` | images and displacements from coordinates |
 //! | `quantities` | what is written for a pair |
-//! | `pairs`, `write` | results, and the second pass |
+//! | `pairs`, `place`, `write` | results, where they go, and the second pass |
 //! | `again` | pairs among those of a search with a larger radius |
 //!
 //! **Invariant:** pairs and their order depend on the input alone, not on the number of threads.
@@ -27,7 +28,9 @@ pub(crate) mod again;
 mod cells;
 mod direct;
 pub(crate) mod input;
+mod one_image;
 pub(crate) mod pairs;
+mod place;
 pub(crate) mod quantities;
 mod scan;
 mod tasks;
@@ -46,11 +49,12 @@ use nearfield_grid::{
 };
 use nearfield_pairs::ListKind;
 use pairs::SystemPairs;
+use place::Place;
 use quantities::{PairIndex, Quantities};
 use rayon::prelude::*;
 use tasks::Wanted;
 use tracing::field::Empty;
-use write::{Part, Place, Write};
+use write::{Part, Write};
 
 impl CpuBackend {
     /// Finds the pairs of all systems and writes the quantities that are asked for into `pairs`,

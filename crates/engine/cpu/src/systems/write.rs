@@ -11,17 +11,15 @@
 //! every part then knows where its entries begin, and gets the slices of all arrays that are its
 //! own.
 //!
-//! There is a loop per quantity over the tags of a list, which is in the first-level cache, so that
-//! what is not asked for costs nothing.
-//!
 //! **Invariant:** parts cover every point once, in order, and a part writes to its own slices
 //! alone, so the pass needs no unsafe code.
 
 use super::{
     SystemPairs,
-    cells::{OneImage, Pairs},
+    cells::Pairs,
     direct::Tags,
     input::{SystemReal, Systems},
+    place::{Place, displacement},
     quantities::{PairIndex, Quantities},
     tasks::{By, FoundTask},
 };
@@ -37,22 +35,6 @@ pub(super) struct Part<'a, T> {
     pub(super) systems: Range<usize>,
     /// Points, by their place in the array of all systems.
     pub(super) points: Range<usize>,
-}
-
-/// Where a part writes: the arrays from its first pair to its last, or empty ones.
-pub(super) struct Place<'a, T, I> {
-    /// Offsets of the points of the part.
-    pub(super) offsets: &'a mut [u64],
-    /// The point of every pair.
-    pub(super) targets: &'a mut [I],
-    /// Its neighbour.
-    pub(super) sources: &'a mut [I],
-    /// By how many vectors of the cell that is moved.
-    pub(super) images: &'a mut [[i32; 3]],
-    /// From the point to the neighbour that was moved.
-    pub(super) displacements: &'a mut [[T; 3]],
-    /// The length of that.
-    pub(super) distances: &'a mut [T],
 }
 
 impl<T: SystemReal> FoundTask<T> {
@@ -141,46 +123,6 @@ impl<T, I> SystemPairs<T, I> {
     }
 }
 
-impl<T: SystemReal, I: PairIndex> Place<'_, T, I> {
-    /// Writes the pairs that were `found` of a point to `entries`, as many as there are; three
-    /// functions return the source of a pair, its image and its displacement.
-    #[inline(always)]
-    pub(super) fn write_found(
-        &mut self,
-        wanted: Quantities,
-        entries: Range<usize>,
-        found: &[u32],
-        source: impl Fn(u32) -> usize,
-        image: impl Fn(u32) -> [i32; 3],
-        displacement: impl Fn(u32) -> [T; 3],
-    ) {
-        if wanted.sources {
-            let to = &mut self.sources[entries.clone()];
-            for (to, &pair) in to.iter_mut().zip(found) {
-                *to = I::of(source(pair));
-            }
-        }
-        if wanted.images {
-            let to = &mut self.images[entries.clone()];
-            for (to, &pair) in to.iter_mut().zip(found) {
-                *to = image(pair);
-            }
-        }
-        if wanted.displacements {
-            let to = &mut self.displacements[entries.clone()];
-            for (to, &pair) in to.iter_mut().zip(found) {
-                *to = displacement(pair);
-            }
-        }
-        if wanted.distances {
-            let to = &mut self.distances[entries];
-            for (to, &pair) in to.iter_mut().zip(found) {
-                *to = square(displacement(pair)).root();
-            }
-        }
-    }
-}
-
 /// Takes the first elements off an array, or none off an empty one.
 fn cut<'a, T>(rest: &mut &'a mut [T], len: usize) -> &'a mut [T] {
     let all = std::mem::take(rest);
@@ -264,7 +206,11 @@ impl<T: SystemReal, I: PairIndex> Write<'_, T, I> {
         }
         let geometry = match pairs {
             Pairs::Lists(_) => return,
-            Pairs::OneImage(found) => return self.one_image(found, begin, number, entries),
+            Pairs::OneImage(found) => {
+                let positions = &self.systems.positions[begin..];
+                found.write(positions, number, self.wanted, &mut self.to, entries);
+                return;
+            }
             Pairs::Geometry(geometry) => geometry,
         };
         let start = geometry.lists().starts()[number] as usize;
@@ -284,59 +230,4 @@ impl<T: SystemReal, I: PairIndex> Write<'_, T, I> {
             }
         }
     }
-
-    /// The geometry of the pairs of a point whose images follow from the coordinates.
-    #[inline(always)]
-    fn one_image(&mut self, found: &OneImage, begin: usize, number: usize, entries: Range<usize>) {
-        let positions = &self.systems.positions[begin..];
-        let fractions = |[x, y, z]: [T; 3]| {
-            let at = [x.double(), y.double(), z.double()];
-            found.reach.fractions(at)
-        };
-        let (from, wanted) = (positions[number], self.wanted);
-        let target = fractions(from);
-        for (entry, &source) in entries.zip(found.lists.of(number)) {
-            let to = positions[source as usize];
-            let source = fractions(to);
-            let mut n = [0.0; 3];
-            for axis in 0..3 {
-                n[axis] = found.reach.only(axis, source[axis], target[axis]);
-            }
-            let (mut image, mut shift) = ([0; 3], [T::default(); 3]);
-            if n != [0.0; 3] {
-                let n = [n[0] as i64, n[1] as i64, n[2] as i64];
-                let given = found.domain.given_image(n);
-                image = [given[0] as i32, given[1] as i32, given[2] as i32];
-                let [x, y, z] = found.domain.image_vector_f64(n);
-                let of = <T as nearfield_pairs::Real>::of;
-                shift = [of(x), of(y), of(z)];
-            }
-            let d = displacement(from, to, shift);
-            if wanted.images {
-                self.to.images[entry] = image;
-            }
-            if wanted.displacements {
-                self.to.displacements[entry] = d;
-            }
-            if wanted.distances {
-                self.to.distances[entry] = square(d).root();
-            }
-        }
-    }
-}
-
-/// fl(fl(x_j − x_i) + S) per axis.
-#[inline(always)]
-pub(super) fn displacement<T: SystemReal>(from: [T; 3], to: [T; 3], shift: [T; 3]) -> [T; 3] {
-    [
-        (to[0] - from[0]) + shift[0],
-        (to[1] - from[1]) + shift[1],
-        (to[2] - from[2]) + shift[2],
-    ]
-}
-
-/// The squared distance of the contract.
-#[inline(always)]
-pub(super) fn square<T: SystemReal>([x, y, z]: [T; 3]) -> T {
-    z.fused(z, y.fused(y, x * x))
 }

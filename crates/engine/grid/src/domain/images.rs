@@ -100,6 +100,44 @@ impl ImagesInReach {
         (target - source + self.reach[axis]).floor()
     }
 
+    /// Whether a source can be a neighbour of a target with these fractions through another image
+    /// than its own position, if the fractions of all sources lie [within](Self::fractions_within)
+    /// `sources`.
+    ///
+    /// Counts fall where the fraction of the source grows, rounded or not, so the extremes of the
+    /// sources bound those of all. Costs four additions and two roundings along each axis, once for
+    /// a target; most targets of a box that is much wider than the radius need no images.
+    #[inline(always)]
+    pub fn may_need_images(&self, target: [f64; 3], sources: [[f64; 2]; 3]) -> bool {
+        let mut may = false;
+        for axis in 0..3 {
+            let [smallest, largest] = sources[axis];
+            let [first, _] = self.counts(axis, largest, [target[axis]; 2]);
+            let [_, last] = self.counts(axis, smallest, [target[axis]; 2]);
+            may |= first < 0.0 || last > 0.0;
+        }
+        may
+    }
+
+    /// The smallest and the largest fraction along each axis of positions within `bounds`.
+    ///
+    /// They bound the fractions as computed: rounded products and sums never fall where an operand
+    /// grows, so the extremes are the fractions of corners.
+    pub fn fractions_within(&self, bounds: &Bounds) -> [[f64; 2]; 3] {
+        self.inverse.map(|row| {
+            let corner = |low: bool| {
+                std::array::from_fn(|k| {
+                    if low == (row[k] >= 0.0) {
+                        bounds.min[k]
+                    } else {
+                        bounds.max[k]
+                    }
+                })
+            };
+            [dot(row, corner(true)), dot(row, corner(false))]
+        })
+    }
+
     /// How many vectors lead to a position, along each axis; 0 along open ones.
     ///
     /// Rounded like the fractions that the bound is made for, so callers use no others.
@@ -142,7 +180,7 @@ mod tests {
                 .wrapping_add(11);
             size * ((number >> 11) as f64 / (1u64 << 53) as f64 - 0.5)
         };
-        let (mut boxes, mut accepted, mut at_the_end, mut named) = (0, 0, 0, 0);
+        let (mut boxes, mut accepted, mut at_the_end, mut named, mut without) = (0, 0, 0, 0, 0);
         while boxes < 2000 {
             let open = (draw(8.0) + 4.0) as usize;
             // Whole numbers put many pairs exactly at the radius.
@@ -165,8 +203,15 @@ mod tests {
             let bounds = Bounds::of((&points[..]).into(), &domain).unwrap();
             let reach = ImagesInReach::new(&domain, radius, &bounds);
             let fractions = points.map(|point| reach.fractions(point));
+            let all = reach.fractions_within(&bounds);
+            let needs_none = !reach.may_need_images(fractions[0], all);
+            for (fractions, k) in fractions.iter().flat_map(|of| (0..3).map(move |k| (of, k))) {
+                assert!(all[k][0] <= fractions[k] && fractions[k] <= all[k][1]);
+            }
             let near = Radius::new_f64(0.4 * radius.value_f64()).unwrap();
             let around_near = ImagesInReach::new(&domain, near, &bounds);
+            let near_needs_none = !around_near.may_need_images(fractions[0], all);
+            without += usize::from(needs_none) + usize::from(near_needs_none);
             let range: [[f64; 2]; 3] =
                 std::array::from_fn(|k| reach.counts(k, fractions[1][k], [fractions[0][k]; 2]));
             let around = range.map(|[first, last]| first as i64 - 2..=last as i64 + 2);
@@ -180,7 +225,12 @@ mod tests {
                             continue;
                         }
                         accepted += 1;
+                        assert!(!needs_none || n == [0; 3], "{domain:?} {points:?} {n:?}");
                         let is_near = accepts(&domain, near.squared_f64(), points, n);
+                        assert!(
+                            !(is_near && near_needs_none) || n == [0; 3],
+                            "{domain:?} {n:?}"
+                        );
                         if is_near && around_near.names_one(&bounds) {
                             let only = |k: usize| {
                                 let [target, source] = fractions.map(|of| of[k]);
@@ -202,8 +252,8 @@ mod tests {
             }
         }
         assert!(
-            accepted > 500 && at_the_end > 500 && named > 20,
-            "{accepted} {at_the_end} {named}"
+            accepted > 500 && at_the_end > 500 && named > 20 && without > 10,
+            "{accepted} {at_the_end} {named} {without}"
         );
     }
 }

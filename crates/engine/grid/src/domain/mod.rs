@@ -238,6 +238,15 @@ impl Domain {
         self.lengths
     }
 
+    /// The lengths of a box whose vectors lie along the axes, 0 along open ones; `None` if a vector
+    /// does not. Image vectors are then counts times lengths.
+    #[inline(always)]
+    pub fn straight_lengths(&self) -> Option<[f64; 3]> {
+        let [x, y, z] = self.lengths;
+        let length = Option::unwrap_or_default;
+        (self.tilt.is_none()).then(|| [length(x), length(y), length(z)])
+    }
+
     /// Box vector of every periodic axis, `None` where the axis is open.
     pub fn vectors(&self) -> [Option<[f64; 3]>; 3] {
         std::array::from_fn(|k| {

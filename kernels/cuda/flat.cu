@@ -8,6 +8,7 @@
 // some pairs within the radius are left out (filter.cuh).
 #include "masks.cuh"
 #include "warps.cuh"
+#include "wide.cuh"
 #include "work.cuh"
 
 constexpr u32 THREADS = nf::FLAT_THREADS;
@@ -46,55 +47,7 @@ __device__ __forceinline__ const float4* proxies_for(const Walk& walk, const Out
 #endif
 }
 
-#if NF_WORK == NF_LISTS
-
-// Counts the neighbours among the candidates of a row.
-struct Counter {
-    static constexpr bool LEAN = false, IMAGES = false, DISTANCES = false, TAKES_BITS = true;
-    const float4* at;
-    u32 count;
-    __device__ __forceinline__ const float4* sources() const { return at; }
-    __device__ __forceinline__ void take(u32 hits, u32) { count += __popc(hits); }
-    __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float) {
-        if (hit) count++;
-    }
-};
-
-// Writes them from `next` on.
-struct Writer {
-    static constexpr bool LEAN = false, IMAGES = false, DISTANCES = false, TAKES_BITS = false;
-    const float4* at;
-    const Outlet& outlet;
-    u64 next;
-    __device__ __forceinline__ const float4* sources() const { return at; }
-    __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float index) {
-        if (!hit) return;
-        if (next < outlet.capacity) outlet.entries[next - outlet.base] = __float_as_uint(index);
-        next++;
-    }
-};
-
-// Writes a list from entry `next` on, by all lanes of a warp, which take rows of the target.
-// Returns where it ends. `writer_from` makes what writes the entries from one on.
-template <class Rows, class WriterFrom>
-__device__ __forceinline__ u64 write_by_warp(
-    const Walk& walk, const Target& target, const Rows& rows, u64 next, WriterFrom writer_from) {
-    const float4* const proxies = proxies_of(walk.sources);
-    for (u32 first = 0; first < rows.count(); first += 32) {
-        const u32 row = first + threadIdx.x % 32;
-        auto counter = filtered<Counter>(walk, target, walk.sources.at, 0u);
-        if (row < rows.count()) visit_row_of(walk, rows, row, target, proxies, counter);
-        __syncwarp();
-        const u32 to_here = warp_inclusive_sum(counter.count);
-        auto writer = writer_from(next + (to_here - counter.count));
-        if (counter.count > 0) visit_row_of(walk, rows, row, target, proxies, writer);
-        __syncwarp();
-        next += __shfl_sync(~0u, to_here, 31);
-    }
-    return next;
-}
-
-#endif
+#include "flat_lists.cuh"
 
 #if NF_WARPS
 
@@ -117,6 +70,7 @@ flat(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet out
     for (u32 row = lane; row < rows.count(); row += 32) {
         visit_row_of(walk, rows, row, target, proxies_for(walk, outlet), work);
     }
+    visit_apart<NF_HALF>(walk, target, work, lane, 32);
     __syncwarp();
     work.add_up();
     if (lane == 0) work.finish(target);
@@ -180,6 +134,7 @@ flat(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet out
     visit_given(walk, target, work, [&](const Target& seen, auto& job) { visit_around<NF_HALF>(walk, seen, cells, job); });
 #endif
 #endif
+    visit_apart<NF_HALF>(walk, target, work);
     work.finish(target);
 }
 
@@ -197,6 +152,7 @@ flat_wrapped(const __grid_constant__ KernelWalk walk, const __grid_constant__ Ou
         visit_proxies(walk, target, proxies_for(walk, outlet), work, [&](const Target& seen, auto& job) {
             visit_around<NF_HALF>(walk, seen, cells, job);
         });
+        visit_apart<NF_HALF>(walk, target, work);
         work.finish(target);
     }
 }
@@ -295,6 +251,19 @@ __device__ __forceinline__ void push_all(
                 return run.x < run.y || parts != 0;
             });
         });
+    }
+#endif
+#if NF_WIDE
+    // Lanes go from one to the next together here too.
+    const u32 apart = real ? sources_apart(walk, target) : 0, images = wide_images(walk);
+    const Target seen = seen_apart(walk, target);
+    pusher.filter.largest = __uint_as_float(INFINITE_BITS);
+    for (u64 one = 0; __any_sync(~0u, one < apart); one++) {
+        const u32 k = one < apart ? source_apart(walk, target, static_cast<u32>(one)) : 0;
+        for (u32 number = 0; number < images; number++) {
+            if (one < apart) visit_wide_pair<NF_HALF>(walk, seen, k, number, pusher);
+            if (__any_sync(~0u, rings.pushed - rings.written >= 16)) rings.flush(false);
+        }
     }
 #endif
     rings.flush(true);
@@ -419,6 +388,22 @@ __device__ __forceinline__ void write_side_by_side(const Walk& walk, const Targe
             }
         }
     }
+#if NF_WIDE
+    // Lanes take the images of a source side by side.
+    const u32 apart = sources_apart(walk, target), images = wide_images(walk);
+    const Target seen = seen_apart(walk, target);
+    const TargetFilter filter = wide_filter(walk, target);
+    for (u64 one = 0; one < apart; one++) {
+        const u32 k = source_apart(walk, target, static_cast<u32>(one));
+        for (u32 number = lane; number - lane < images; number += 32) {
+            auto found = filtered_by<HitNote>(filter);
+            found.hit = false;
+            if (number < images) visit_wide_pair<NF_HALF>(walk, seen, k, number, found);
+            __syncwarp();
+            side.add(found, __float_as_uint(walk.sources.at[k].w), k);
+        }
+    }
+#endif
 }
 
 // Maximum number of targets without complete masks in a block whose lists are each found by a warp.
@@ -496,6 +481,14 @@ __device__ __forceinline__ void write_masks(const Walk& walk, const Outlet& outl
     };
     if (WRAPPED) visit_proxies(walk, target, proxies_of(walk.sources), masker, mask);
     else visit_given(walk, target, masker, mask);
+#if NF_WIDE
+    // These have no bits.
+    const u32 walked = masker.count;
+    visit_apart<NF_HALF>(walk, target, masker);
+    if (masker.count == walked) return;
+    outlet.counts[slot] = masker.count;
+    words.incomplete(Cells::ROWS - 1) = 1;
+#endif
 }
 
 // Counts the neighbours of every target and writes its masks, and the indices of sorted sources.
@@ -561,6 +554,10 @@ flat_expand(const __grid_constant__ KernelWalk walk, const __grid_constant__ Out
     const Cells cells(walk, target, wrapped);
     for (u64 staged = 0; staged < entries; staged += room) {
         const bool meets = start - begin < staged + room && start + count > begin + staged;
+#if NF_WIDE
+        // The lists of wide targets are left to flat_wide_lists.
+        if (!__syncthreads_or(meets && count > 0 && !is_wide(target))) continue;
+#endif
         if (count > 0 && meets && !left) {
             // Large for a list that begins before this part, until the part begins.
             u32 place = static_cast<u32>(start - begin - staged);
@@ -589,3 +586,4 @@ flat_expand(const __grid_constant__ KernelWalk walk, const __grid_constant__ Out
 #endif
 #endif
 #endif
+#include "flat_wide.cuh"

@@ -129,7 +129,10 @@ flat_expand(const __grid_constant__ KernelWalk walk, const __grid_constant__ Out
     const Target target = target_at(walk, real ? slot : outlet.behind - 1);
     const MaskWords<const u32> words = words_of(walk, outlet, target.slot);
     prefetch(words);
-    const bool left = real && words.incomplete(Cells::ROWS - 1);
+    bool left = real && words.incomplete(Cells::ROWS - 1);
+#if NF_WIDE
+    left = left || is_wide(target);
+#endif
     const u64 start = outlet.starts[target.slot];
     const u32 count = real ? static_cast<u32>(outlet.starts[target.slot + 1] - start) : 0;
     const u64 begin = outlet.starts[first];
@@ -139,6 +142,9 @@ flat_expand(const __grid_constant__ KernelWalk walk, const __grid_constant__ Out
     for (u64 staged = 0; staged < entries; staged += room) {
         const u64 behind = min(entries, staged + room);
         const bool meets = start - begin < behind && start + count > begin + staged;
+#if NF_WIDE
+        if (!__syncthreads_or(meets && count > 0 && !is_wide(target))) continue;
+#endif
         if (count > 0 && meets && left) {
             const u64 end = min(start + count - begin, behind);
             for (u64 entry = max(start - begin, staged); entry < end; entry++) slots[entry - staged] = NONE;

@@ -72,6 +72,10 @@ mod systems;
 #[cfg(test)]
 mod systems_on_host;
 mod walk;
+mod wide;
+mod wide_data;
+#[cfg(test)]
+mod wide_on_host;
 
 pub use all_pairs::{AllPairsScratch, PointsPerThread};
 pub use asked::NamedPoints;
@@ -102,3 +106,4 @@ pub use sort::{PositionBounds, SortOutcome};
 pub use stored::{FollowedPoints, ListedPairs, Since, Skin, SlotsOfLists};
 pub use systems::{DevicePairs, DeviceSystems, HostSystems, PairArray, SystemsOutcome};
 pub use walk::PairOfPoints;
+pub use wide::MAX_WIDE_POINTS;

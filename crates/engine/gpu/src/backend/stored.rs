@@ -364,7 +364,7 @@ impl ListedPairs<'_> {
         let mut points = [of.targets_layout(), of.sources.layout()];
         let [targets, sources] = &mut points;
         let (radius, skin) = match &self.since {
-            None => (lattice.radius(), None),
+            None => (of.lattice.largest(), None),
             Some(Since::Skin(skin)) => {
                 [targets.at, targets.given] = skin.targets.at(of.targets);
                 [sources.at, sources.given] = skin.sources.at(of.sources);
@@ -389,7 +389,7 @@ impl ListedPairs<'_> {
                 allowed: skin.map_or(0.0, |skin| below(skin.allowed)),
                 ..Stored::of(lattice, radius)
             },
-            candidates: candidates(lattice),
+            candidates: candidates(lattice, of.lattice.largest()),
             radius,
             filtering,
             points,
@@ -468,12 +468,12 @@ fn below(value: f64) -> f32 {
     }
 }
 
-/// How a traversal finds the images of a source that its lists name.
-pub(super) fn candidates(lattice: &grid::Lattice) -> Candidates {
+/// How a traversal finds the images of a source that its lists name, none farther than `largest`.
+pub(super) fn candidates(lattice: &grid::Lattice, largest: Radius) -> Candidates {
     let domain = lattice.domain();
     if !domain.is_periodic() {
         Candidates::ListedOpen
-    } else if lattice.repeats() || !nearest_is_certain(domain, lattice.radius()) {
+    } else if lattice.repeats() || !nearest_is_certain(domain, largest) {
         Candidates::ListedImages
     } else if domain.is_tilted() {
         Candidates::ListedTilted

@@ -59,7 +59,9 @@ impl DeviceEngine {
                 backend.receive_radii(data, radii, largest, points, stamp)
             },
             |given, points| given.radii = Some(points),
-        )
+        )?;
+        self.sets[set.slot()].radii = None;
+        self.fit_radii(set)
     }
 
     /// As [`set_types`](Self::set_types), from an array of the GPU with a whole number per point,

@@ -22,6 +22,7 @@
 //! | `side` | the [accelerator](super::accelerator): turns, faults, forks |
 //! | `state` | the memory on the device |
 //! | `sort`, `times` | cells, and what the strategy `auto` knows of them |
+//! | `bulk` | cells for all radii, or for the bulk of them |
 //! | `share` | the targets of a part |
 //! | `lists`, `values`, `fields` | results, fields and the memory they go through |
 //! | `kept`, `over_lists` | lists that stay on the device, and points that have moved since |
@@ -35,6 +36,7 @@
 //! between a fault and an error of the host.
 
 mod buffers;
+mod bulk;
 mod faults;
 mod fields;
 mod kept;
@@ -52,6 +54,7 @@ mod times;
 mod types;
 mod values;
 
+pub(crate) use bulk::{BulkModel, RadiusClasses};
 pub(crate) use side::start;
 pub(crate) use sort::{GpuCells, Occupancy};
 pub(crate) use state::KEPT_PLANS;

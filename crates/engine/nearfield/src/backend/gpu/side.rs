@@ -106,6 +106,7 @@ impl GpuSide {
                 sets: Vec::new(),
                 times: Times::default(),
                 lattice: None,
+                radii: super::bulk::CountedRadii::default(),
                 lists: DeviceLists::default(),
                 kept: HashMap::new(),
                 now: SetsOfNow::default(),

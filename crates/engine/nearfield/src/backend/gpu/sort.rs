@@ -14,11 +14,17 @@
 //! With the strategy `auto` a configuration, strategy and cells, is chosen when a sort begins and
 //! stays for all jobs until the next sort: another one would need other cells.
 
-use super::state::{GpuState, Order};
-use crate::{backend::StepInput, balance::Strategy};
+use super::{
+    bulk::BulkModel,
+    state::{GpuJobError, GpuState, Order},
+};
+use crate::{
+    backend::{Job, StepInput},
+    balance::Strategy,
+};
 use nearfield_balance::{Class, Configuration};
-use nearfield_gpu::{self as gpu, Event};
-use nearfield_grid::{Bounds, Domain, Lattice, Radius};
+use nearfield_gpu::{self as gpu, DeviceLattice, Event};
+use nearfield_grid::{Bounds, Domain, Lattice, Precision, Radii, Radius};
 use std::hash::Hash;
 
 /// Mean points in a cell of the radius' edge from which finer cells are worth their table, for
@@ -82,9 +88,14 @@ impl GpuState {
         Ok(())
     }
 
-    /// Brings all sets onto a lattice for the GPU, which has its own cell size.
-    pub(super) fn sort(&mut self, input: &StepInput<'_>) -> Result<Strategy, gpu::Error> {
-        let strategy = self.begin_sort(input, &input.bounds)?;
+    /// Brings all sets onto a lattice for the GPU, which has its own cell size, for a job.
+    pub(super) fn sort(
+        &mut self,
+        input: &StepInput<'_>,
+        job: Job,
+    ) -> Result<Strategy, GpuJobError> {
+        let bulk = self.bulk_for(input, job)?;
+        let strategy = self.begin_sort(input, &input.bounds, bulk)?;
         self.finish_sort(input)?;
         Ok(strategy)
     }
@@ -92,18 +103,62 @@ impl GpuState {
     /// Brings all sets into the cells of the host, and so into the order that they have there.
     pub(super) fn sort_as_host(&mut self, input: &StepInput<'_>) -> Result<(), gpu::Error> {
         let per_radius = input.options.subdivision.max(1);
-        self.begin_sort_onto(input, input.lattice.clone(), per_radius)?;
+        self.begin_sort_onto(input, input.lattice.clone(), per_radius, None)?;
         self.finish_sort(input)
+    }
+
+    /// The radius that cells are made for if a job is faster so, where that is not the lattice's.
+    pub(super) fn bulk_for(
+        &mut self,
+        input: &StepInput<'_>,
+        job: Job,
+    ) -> Result<Option<Radius>, GpuJobError> {
+        let rules = input.rules(job).map_err(GpuJobError::Host)?;
+        let radii = [rules.radii.targets(), rules.radii.sources()].map(|radii| match radii {
+            Some(&Radii::Single(radii)) => Some(radii),
+            _ => None,
+        });
+        let (radius, options) = (input.lattice.radius(), input.options);
+        let flat = matches!(options.strategy, Strategy::Auto | Strategy::Flat);
+        let single = radius.precision() == Precision::Single;
+        if radii == [None; 2] || options.subdivision > 1 || !flat || !single {
+            return Ok(None);
+        }
+        let stamps = rules.stamps.map(|stamps| stamps.radii);
+        let about = (radius.value(), job.targets == job.sources);
+        let lengths = input.lattice.domain().lengths();
+        let model = BulkModel {
+            radii: self.radii.count(radii, stamps, about, input.cpu),
+            points: input.points_of(job),
+            extent: input.bounds.extent(),
+            periodic: lengths.map(|length| length.is_some()),
+        };
+        let bulk = model.choose(radius.value());
+        Ok(bulk.and_then(|bulk| Radius::new(bulk).ok()))
     }
 
     /// Asks the device to sort all sets that are not sorted, for the job to come. Nothing else may
     /// be done with them before [`finish_sort`](Self::finish_sort).
-    /// The lattice holds points within `bounds`, which are at least those of all sets.
+    /// The lattice holds points within `bounds`, which are at least those of all sets. Its cells
+    /// are for the radius `bulk` if the job has been [found](Self::bulk_for) to be faster so.
     pub(super) fn begin_sort(
         &mut self,
         input: &StepInput<'_>,
         bounds: &Bounds,
+        bulk: Option<Radius>,
     ) -> Result<Strategy, gpu::Error> {
+        if let Some(bulk) = bulk {
+            let radius = [bulk.value_f64(); 3];
+            let cells = Occupancy::new(input.points, input.bounds.extent(), radius);
+            let cells = cells.cells(Strategy::Flat);
+            let lattice = cells.lattice(bulk, *input.lattice.domain(), bounds);
+            let largest = input.lattice.radius();
+            let fits = |lattice: &Lattice| DeviceLattice::may_be_for_bulk(lattice, largest);
+            if let Some(lattice) = lattice.ok().filter(fits) {
+                self.begin_sort_onto(input, lattice, cells.per_radius, Some(largest))?;
+                return Ok(Strategy::Flat);
+            }
+        }
         let config = self.configuration(input);
         let before = self.mark_begin()?;
         let given = input.options.subdivision > 1;
@@ -139,19 +194,27 @@ impl GpuState {
                 Lattice::new(radius, domain, 1, bounds).unwrap_or_else(|_| input.lattice.clone())
             }
         };
-        self.begin_sort_onto(input, lattice, cells.per_radius)
+        self.begin_sort_onto(input, lattice, cells.per_radius, None)
     }
 
-    /// Asks the device to sort the sets that are not sorted onto this lattice.
+    /// Asks the device to sort the sets that are not sorted onto this lattice, which is for the
+    /// bulk of the points if some have radii up to `largest`.
     fn begin_sort_onto(
         &mut self,
         input: &StepInput<'_>,
         lattice: Lattice,
         per_radius: u32,
+        largest: Option<Radius>,
     ) -> Result<(), gpu::Error> {
         let _span = tracing::debug_span!("gpu.begin_sort").entered();
-        if (self.lattice.as_ref()).is_none_or(|old| *old.lattice() != lattice) {
-            self.lattice = Some(self.backend.lattice(&lattice, per_radius)?);
+        let all = largest.unwrap_or(lattice.radius());
+        let same = |old: &DeviceLattice| *old.lattice() == lattice && old.largest() == all;
+        if !self.lattice.as_ref().is_some_and(same) {
+            let made = self.backend.lattice(&lattice, per_radius)?;
+            self.lattice = match largest {
+                Some(largest) => made.for_bulk(largest),
+                None => Some(made),
+            };
             for set in &mut self.sets {
                 set.order = Order::AsGiven;
             }

@@ -8,6 +8,7 @@
 
 use super::{
     buffers::{Queries, RowBuffers},
+    bulk::CountedRadii,
     faults::{FaultRecord, GPU_FAILED},
     fields::StagedFields,
     kept::{KeptLists, MovedSet, SetsOfNow},
@@ -45,6 +46,8 @@ pub(super) struct GpuState {
     pub(super) sets: Vec<GpuSet>,
     pub(super) times: Times,
     pub(super) lattice: Option<DeviceLattice>,
+    /// How large the radii of single points are.
+    pub(super) radii: CountedRadii,
     pub(super) lists: DeviceLists,
     /// Lists that kernels run over, by the slots of targets and sources.
     pub(super) kept: HashMap<[usize; 2], KeptLists>,

@@ -1,0 +1,108 @@
+// Pairs of points whose radii are far larger than those of the others: wide points.
+//
+// Cells suit the radius that nearly all points stay below (`Filters::bulk`); the walk through cells
+// finds the pairs that no larger radius decides. A wide target is compared with all sources, and
+// every other target with all wide sources, each where the radii of that side count. Wide points
+// are few, so this takes less time than cells of the largest radius, in which every target would be
+// compared with nearly every source.
+//
+// Pairs are computed by the contract from the positions as given, in every image that the largest
+// radius reaches, so boxes may be shorter than that radius. The two ways share no pair: the walk
+// leaves wide sources out by their radius (`TargetFilter::largest`), and a wide target has no
+// neighbours in it (`target_at`).
+#pragma once
+#include "filter.cuh"
+
+#define NF_WIDE ((NF_FILTERS & NF_RADII) && !NF_DOUBLE)
+
+#if NF_WIDE
+
+constexpr u32 INFINITE_BITS = 0x7f800000u;
+
+// Images that a wide pair may be seen in.
+__device__ __forceinline__ u32 wide_images(const Walk& walk) {
+    const int* const sides = filters_of(walk).wide_images;
+    return static_cast<u32>((2 * sides[0] + 1) * (2 * sides[1] + 1) * (2 * sides[2] + 1));
+}
+
+// One of them, the first axis fastest.
+__device__ __forceinline__ Image wide_image(const Walk& walk, u32 number) {
+    const int* const sides = filters_of(walk).wide_images;
+    const u32 along_x = static_cast<u32>(2 * sides[0] + 1), along_y = static_cast<u32>(2 * sides[1] + 1);
+    Image image;
+    image.a = static_cast<int>(number % along_x) - sides[0];
+    image.b = static_cast<int>(number / along_x % along_y) - sides[1];
+    image.c = static_cast<int>(number / along_x / along_y) - sides[2];
+    image.shift = shift_to(walk, image);
+    return image;
+}
+
+// Shows `work` the sorted source k in one of these images. What the job reads beside the position
+// may lie beside that of the proxy.
+template <bool HALF, class Work>
+__device__ __forceinline__ void visit_wide_pair(const Walk& walk, const Target& target, u32 k, u32 number, Work& work) {
+    const float4 at = __ldg(walk.sources.at + k);
+    const float4 source = make_float4(at.x, at.y, at.z, __ldg(&work.sources()[k].w));
+    const Image image = wide_image(walk, number);
+    visit_pair<HALF>(walk, target, k, source, __float_as_uint(at.w), image, true, images_differ(walk), work);
+}
+
+// The same in all of them.
+template <bool HALF, class Work>
+__device__ __forceinline__ void visit_in_images(const Walk& walk, const Target& target, u32 k, Work& work) {
+    const u32 images = wide_images(walk);
+    #pragma unroll 1
+    for (u32 number = 0; number < images; number++) visit_wide_pair<HALF>(walk, target, k, number, work);
+}
+
+// The filter of pairs with wide points.
+__device__ __forceinline__ TargetFilter wide_filter(const Walk& walk, const Target& target) {
+    TargetFilter filter(walk, target);
+    filter.largest = __uint_as_float(INFINITE_BITS);
+    return filter;
+}
+
+// Number of sources that a target is compared with one by one, beside those that it is walked to:
+// the wide ones, where the radii of sources count. All of them for a wide target, unless it is left
+// to the kernels of flat_wide.cuh.
+__device__ __forceinline__ u32 sources_apart(const Walk& walk, const Target& target) {
+    const Filters& filters = filters_of(walk);
+    if (is_wide(target)) return filters.wide_targets ? 0 : walk.sources.count;
+    return filters.wide_sources ? __ldg(filters.wide_sources) : 0;
+}
+
+// The sorted place of one of these.
+__device__ __forceinline__ u32 source_apart(const Walk& walk, const Target& target, u32 one) {
+    return is_wide(target) ? one : __ldg(filters_of(walk).wide_sources + 1 + one);
+}
+
+// The target as pairs with these see it: within its own radius, or where the radii of sources count
+// within that of the filter.
+__device__ __forceinline__ Target seen_apart(const Walk& walk, const Target& target) {
+    Target seen = target;
+    seen.limit = filters_of(walk).source_radii ? walk.lattice.r2 : target.own;
+    return seen;
+}
+
+// Shows `work` these sources from number `first` on, every `step`-th.
+template <bool HALF, class Work>
+__device__ __forceinline__ void visit_apart(
+    const Walk& walk, const Target& target, Work& work, u32 first = 0, u32 step = 1) {
+    const u32 count = sources_apart(walk, target);
+    if (first >= count) return;
+    const Target seen = seen_apart(walk, target);
+    work.filter.largest = __uint_as_float(INFINITE_BITS);
+    #pragma unroll 1
+    for (u64 one = first; one < count; one += step) {
+        visit_in_images<HALF>(walk, seen, source_apart(walk, target, static_cast<u32>(one)), work);
+    }
+    work.filter.largest = largest_walked(walk);
+}
+
+
+#else
+
+template <bool HALF, class Work>
+__device__ __forceinline__ void visit_apart(const Walk&, const Target&, Work&, u32 = 0, u32 = 1) {}
+
+#endif

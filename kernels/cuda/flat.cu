@@ -255,15 +255,14 @@ __device__ __forceinline__ void push_all(
 #endif
 #if NF_WIDE
     // Lanes go from one to the next together here too.
-    const u32 apart = real ? sources_apart(walk, target) : 0, images = wide_images(walk);
+    const u32 apart = real ? sources_apart(walk, target) : 0;
     const Target seen = seen_apart(walk, target);
     pusher.filter.largest = __uint_as_float(INFINITE_BITS);
     for (u64 one = 0; __any_sync(~0u, one < apart); one++) {
-        const u32 k = one < apart ? source_apart(walk, target, static_cast<u32>(one)) : 0;
-        for (u32 number = 0; number < images; number++) {
-            if (one < apart) visit_wide_pair<NF_HALF>(walk, seen, k, number, pusher);
-            if (__any_sync(~0u, rings.pushed - rings.written >= 16)) rings.flush(false);
+        if (one < apart) {
+            visit_wide_pair<NF_HALF>(walk, seen, source_apart(walk, target, static_cast<u32>(one)), pusher);
         }
+        if (__any_sync(~0u, rings.pushed - rings.written >= 16)) rings.flush(false);
     }
 #endif
     rings.flush(true);
@@ -389,19 +388,20 @@ __device__ __forceinline__ void write_side_by_side(const Walk& walk, const Targe
         }
     }
 #if NF_WIDE
-    // Lanes take the images of a source side by side.
-    const u32 apart = sources_apart(walk, target), images = wide_images(walk);
+    // Lanes take these sources side by side.
+    const u32 apart = sources_apart(walk, target);
     const Target seen = seen_apart(walk, target);
     const TargetFilter filter = wide_filter(walk, target);
-    for (u64 one = 0; one < apart; one++) {
-        const u32 k = source_apart(walk, target, static_cast<u32>(one));
-        for (u32 number = lane; number - lane < images; number += 32) {
-            auto found = filtered_by<HitNote>(filter);
-            found.hit = false;
-            if (number < images) visit_wide_pair<NF_HALF>(walk, seen, k, number, found);
-            __syncwarp();
-            side.add(found, __float_as_uint(walk.sources.at[k].w), k);
+    for (u64 one = lane; one - lane < apart; one += 32) {
+        auto found = filtered_by<HitNote>(filter);
+        found.hit = false;
+        u32 k = 0;
+        if (one < apart) {
+            k = source_apart(walk, target, static_cast<u32>(one));
+            visit_wide_pair<NF_HALF>(walk, seen, k, found);
         }
+        __syncwarp();
+        side.add(found, __float_as_uint(walk.sources.at[k].w), k);
     }
 #endif
 }

@@ -35,7 +35,7 @@ flat_wide(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outle
     each_wide_target(walk, [&](const Target& target) {
         auto work = filtered_by<Work>(wide_filter(walk, target), walk, target, outlet);
         sources_of_warp(walk, [&](u32 begin, u32 end) {
-            for (u32 k = begin + lane; k < end; k += 32) visit_in_images<NF_HALF>(walk, target, k, work);
+            for (u32 k = begin + lane; k < end; k += 32) visit_wide_pair<NF_HALF>(walk, target, k, work);
         });
         __syncwarp();
         work.add_up();
@@ -59,7 +59,7 @@ flat_wide(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outle
 __device__ __forceinline__ u32 count_by_warp(const Walk& walk, const Target& target, const TargetFilter& filter) {
     auto counter = filtered_by<Counter>(filter, walk.sources.at, 0u);
     sources_of_warp(walk, [&](u32 begin, u32 end) {
-        for (u32 k = begin + threadIdx.x % 32; k < end; k += 32) visit_in_images<NF_HALF>(walk, target, k, counter);
+        for (u32 k = begin + threadIdx.x % 32; k < end; k += 32) visit_wide_pair<NF_HALF>(walk, target, k, counter);
     });
     __syncwarp();
     return __shfl_sync(~0u, warp_inclusive_sum(counter.count), 31);
@@ -103,7 +103,7 @@ flat_wide_lists(const __grid_constant__ KernelWalk walk, const __grid_constant__
             for (u64 base = begin; base < end; base += 32 * WIDE_RUN) {
                 const u64 first = base + lane * WIDE_RUN, last = min(first + WIDE_RUN, static_cast<u64>(end));
                 auto counter = filtered_by<Counter>(filter, walk.sources.at, 0u);
-                for (u64 k = first; k < last; k++) visit_in_images<NF_HALF>(walk, target, static_cast<u32>(k), counter);
+                for (u64 k = first; k < last; k++) visit_wide_pair<NF_HALF>(walk, target, static_cast<u32>(k), counter);
                 __syncwarp();
                 const u32 to_here = warp_inclusive_sum(counter.count);
                 const u64 from = next + (to_here - counter.count);
@@ -113,7 +113,7 @@ flat_wide_lists(const __grid_constant__ KernelWalk walk, const __grid_constant__
                 auto writer = filtered_by<Writer>(filter, walk.sources.at, outlet, from);
 #endif
                 if (counter.count > 0) {
-                    for (u64 k = first; k < last; k++) visit_in_images<NF_HALF>(walk, target, static_cast<u32>(k), writer);
+                    for (u64 k = first; k < last; k++) visit_wide_pair<NF_HALF>(walk, target, static_cast<u32>(k), writer);
                 }
                 __syncwarp();
                 next += __shfl_sync(~0u, to_here, 31);

@@ -73,7 +73,7 @@ struct Filters {
     const u32* wide_targets;
     const u32* wide_sources;
     const Nearest* nearest;         // of every target in the caller's order
-    int wide_images[3];             // images on either side that the largest radius reaches
+    float inverse[3][3];            // Lattice::inverse, rounded, for pairs with wide points
     float bulk;                     // the radius that cells are made for; 0 for the largest
     float largest_source;           // of the sources that are walked
     float per_radius;               // what around.cuh reaches for a radius, in its unit of length…

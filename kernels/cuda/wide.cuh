@@ -6,12 +6,13 @@
 // are few, so this takes less time than cells of the largest radius, in which every target would be
 // compared with nearly every source.
 //
-// Pairs are computed by the contract from the positions as given, in every image that the largest
-// radius reaches, so boxes may be shorter than that radius. The two ways share no pair: the walk
-// leaves wide sources out by their radius (`TargetFilter::largest`), and a wide target has no
-// neighbours in it (`target_at`).
+// Pairs are computed by the contract from the positions as given. The largest radius is less than
+// half of a periodic box, so only the nearest image of a source is looked at. The two ways share no
+// pair: the walk leaves wide sources out by their radius (`TargetFilter::largest`), and a wide
+// target has no neighbours in it (`target_at`).
 #pragma once
 #include "filter.cuh"
+#include "nearest_image.cuh"
 
 #define NF_WIDE ((NF_FILTERS & NF_RADII) && !NF_DOUBLE)
 
@@ -19,40 +20,25 @@
 
 constexpr u32 INFINITE_BITS = 0x7f800000u;
 
-// Images that a wide pair may be seen in.
-__device__ __forceinline__ u32 wide_images(const Walk& walk) {
-    const int* const sides = filters_of(walk).wide_images;
-    return static_cast<u32>((2 * sides[0] + 1) * (2 * sides[1] + 1) * (2 * sides[2] + 1));
-}
-
-// One of them, the first axis fastest.
-__device__ __forceinline__ Image wide_image(const Walk& walk, u32 number) {
-    const int* const sides = filters_of(walk).wide_images;
-    const u32 along_x = static_cast<u32>(2 * sides[0] + 1), along_y = static_cast<u32>(2 * sides[1] + 1);
-    Image image;
-    image.a = static_cast<int>(number % along_x) - sides[0];
-    image.b = static_cast<int>(number / along_x % along_y) - sides[1];
-    image.c = static_cast<int>(number / along_x / along_y) - sides[2];
-    image.shift = shift_to(walk, image);
-    return image;
-}
-
-// Shows `work` the sorted source k in one of these images. What the job reads beside the position
-// may lie beside that of the proxy.
+// Shows `work` the sorted source k in its nearest image. What the job reads beside the position may
+// lie beside that of the proxy.
 template <bool HALF, class Work>
-__device__ __forceinline__ void visit_wide_pair(const Walk& walk, const Target& target, u32 k, u32 number, Work& work) {
+__device__ __forceinline__ void visit_wide_pair(const Walk& walk, const Target& target, u32 k, Work& work) {
     const float4 at = __ldg(walk.sources.at + k);
-    const float4 source = make_float4(at.x, at.y, at.z, __ldg(&work.sources()[k].w));
-    const Image image = wide_image(walk, number);
-    visit_pair<HALF>(walk, target, k, source, __float_as_uint(at.w), image, true, images_differ(walk), work);
-}
-
-// The same in all of them.
-template <bool HALF, class Work>
-__device__ __forceinline__ void visit_in_images(const Walk& walk, const Target& target, u32 k, Work& work) {
-    const u32 images = wide_images(walk);
-    #pragma unroll 1
-    for (u32 number = 0; number < images; number++) visit_wide_pair<HALF>(walk, target, k, number, work);
+    const float3 d = make_float3(
+        __fsub_rn(at.x, target.x), __fsub_rn(at.y, target.y), __fsub_rn(at.z, target.z));
+    NearestImage image = {0, 0, 0, make_float3(0.0f, 0.0f, 0.0f)};
+    if (walk.lattice.periodic) image = nearest_image(walk, filters_of(walk).inverse, walk.lattice.tilted, d);
+    const float dx = __fadd_rn(d.x, image.shift.x);
+    const float dy = __fadd_rn(d.y, image.shift.y);
+    const float dz = __fadd_rn(d.z, image.shift.z);
+    const float d2 = squared(dx, dy, dz);
+    // The image of a point nearest to itself is the point.
+    bool hit = d2 <= limit_of(walk, target) && k != target.itself;
+    if (HALF) hit = hit && wanted<HALF>(target.index, __float_as_uint(at.w), image.a, image.b, image.c);
+    tell_image(work, image.a, image.b, image.c);
+    const float4* const fields = work.sources();
+    work.visit(hit, k, dx, dy, dz, d2, fields ? __ldg(&fields[k].w) : at.w);
 }
 
 // The filter of pairs with wide points.
@@ -94,11 +80,10 @@ __device__ __forceinline__ void visit_apart(
     work.filter.largest = __uint_as_float(INFINITE_BITS);
     #pragma unroll 1
     for (u64 one = first; one < count; one += step) {
-        visit_in_images<HALF>(walk, seen, source_apart(walk, target, static_cast<u32>(one)), work);
+        visit_wide_pair<HALF>(walk, seen, source_apart(walk, target, static_cast<u32>(one)), work);
     }
     work.filter.largest = largest_walked(walk);
 }
-
 
 #else
 

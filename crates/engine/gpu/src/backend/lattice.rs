@@ -46,9 +46,8 @@ pub struct DeviceLattice {
     along_x: u32,
     /// Cells as long along x as along y, for a CPU backend.
     cubic: Option<Lattice>,
-    /// The largest radius of a point, and the images that it reaches, where that is not the
-    /// lattice's.
-    pub(super) wide: Option<(Radius, [i32; 3])>,
+    /// The largest radius of a point, where that is not the lattice's.
+    pub(super) wide: Option<Radius>,
     /// Points of all sets that share it, as far as that is known.
     pub(super) points: usize,
     /// As kernels compute with it.

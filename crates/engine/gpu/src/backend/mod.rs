@@ -52,6 +52,7 @@ mod moved;
 #[cfg(test)]
 mod named_on_host;
 mod nearest;
+mod nearest_image;
 #[cfg(test)]
 mod on_host;
 mod order;

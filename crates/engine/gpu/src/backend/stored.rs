@@ -36,8 +36,14 @@
 //! [`DeviceLists`] remembers; places in an array of entries are those of one search of it.
 
 use super::{
-    filter::DeviceCutoffs, gpu::GpuBackend, lattice::DeviceLattice, lists::DeviceLists,
-    moved::Moved, points::DevicePoints, walk::PairOfPoints,
+    filter::DeviceCutoffs,
+    gpu::GpuBackend,
+    lattice::DeviceLattice,
+    lists::DeviceLists,
+    moved::Moved,
+    nearest_image::{nearest_is_certain, rounded_inverse},
+    points::DevicePoints,
+    walk::PairOfPoints,
 };
 use crate::{
     error::{Error, ErrorKind, fits},
@@ -49,17 +55,11 @@ use crate::{
     traversal::{Candidates, Filtering, Strategy, Traversal, Work},
 };
 use nearfield_grid::Precision;
-use nearfield_grid::{self as grid, Bounds, Domain, Radius};
+use nearfield_grid::{self as grid, Bounds, Radius};
 
 /// A relative margin, far above the rounding of a difference and of an image vector in `f32`, 2⁻²²
 /// together: images beyond it cannot be within the radius.
 const SLACK: f64 = 1.0 / (1u64 << 20) as f64;
-/// Rounding of a difference in boxes, as a share of the products that it is the sum of: three
-/// roundings of each factor and two of sums, and as much again.
-const BOXES_SLACK: f64 = 1.0 / (1u64 << 20) as f64;
-/// Error of a difference in boxes that does not change the nearest image of a neighbour; stored.cuh
-/// has the argument.
-const MAX_BOXES_ERROR: f64 = 0.003;
 
 kept_buffers! {
     /// Entries of lists as sorted places of sources, made by the first traversal of a search.
@@ -482,24 +482,6 @@ pub(super) fn candidates(lattice: &grid::Lattice, largest: Radius) -> Candidates
     }
 }
 
-/// Returns true if rounding to `f32` does not change the nearest image of a source within the
-/// radius that is at most one box away.
-fn nearest_is_certain(domain: &Domain, radius: Radius) -> bool {
-    let vectors = domain.vectors().map(Option::unwrap_or_default);
-    let farthest = |k: usize| {
-        let boxes: f64 = vectors.iter().map(|vector| vector[k].abs()).sum();
-        radius.value_f64() + boxes
-    };
-    domain.inverse().into_iter().flatten().all(|row| {
-        let products: f64 = (0..3).map(|k| row[k].abs() * farthest(k)).sum();
-        let rounds = row.iter().all(|&x| {
-            let rounded = x as f32;
-            x == 0.0 || rounded.is_normal()
-        });
-        rounds && products * BOXES_SLACK <= MAX_BOXES_ERROR
-    })
-}
-
 impl Stored {
     /// What does not depend on displacements, for lists of this lattice within a radius that is at
     /// most theirs.
@@ -511,7 +493,7 @@ impl Stored {
             row_length: rows.map(|[x, y, z]| x.hypot(y).hypot(z)),
             moved_targets: 0,
             moved_sources: 0,
-            inverse: rows.map(|row| row.map(|x| x as f32)),
+            inverse: rounded_inverse(lattice.domain()),
             allowed: 0.0,
             repeats: u32::from(lattice.repeats()),
         }

@@ -19,8 +19,7 @@
 //! # Cost
 //!
 //! A wide target takes the time in which one block looks at all sources, and 128 or more of them
-//! run at a time. A wide source adds one candidate to every target. In a periodic box each such
-//! pair is looked at in three images along every axis that repeats. Finding wide points reads every
+//! run at a time. A wide source adds one candidate to every target. Finding wide points reads every
 //! radius once.
 //!
 //! # Order
@@ -32,10 +31,8 @@
 //!
 //! # Boxes
 //!
-//! A pair that is met one by one is looked at in the images −1, 0 and 1 along every axis that
-//! repeats. These are all that can be within the largest radius, because that is less than half of
-//! the box, and both points are counted from their images in the box. Lists that were stored name a
-//! source once for each image, so kernels over them rely on the same limit.
+//! The largest radius is less than half of a periodic box. So a pair that is met one by one is
+//! looked at in the nearest image alone, as kernels over stored lists do (`nearest_image.cuh`).
 //!
 //! # Double precision
 //!
@@ -52,7 +49,11 @@
 //! **Invariant:** a set has at most [`MAX_WIDE_POINTS`] wide points. The caller counts them, before
 //! it makes the lattice.
 
-use super::{gpu::GpuBackend, lattice::DeviceLattice};
+use super::{
+    gpu::GpuBackend,
+    lattice::DeviceLattice,
+    nearest_image::{nearest_is_certain, rounded_inverse},
+};
 use crate::{
     constants::MAX_WIDE,
     error::Error,
@@ -64,7 +65,7 @@ use nearfield_grid::{Lattice, Precision, Radius};
 /// Maximum number of points of a set whose radii may be larger than that of the cells.
 pub const MAX_WIDE_POINTS: usize = MAX_WIDE as usize;
 
-/// Boxes that the largest radius may reach: with more, lists are of several images of a point.
+/// Boxes that the largest radius may reach: a neighbour is then seen through one image alone.
 const MAX_BOXES: f64 = 0.48;
 
 /// The wide points of a set, or of a share of it.
@@ -137,22 +138,30 @@ impl DeviceLattice {
     /// have radii if those of their side count. `None` if that radius reaches half of the box, and
     /// in double precision.
     pub fn for_bulk(mut self, largest: Radius) -> Option<Self> {
-        let images = images_within(&self.lattice, largest)?;
+        if !Self::may_be_for_bulk(&self.lattice, largest) {
+            return None;
+        }
         self.layout = self.layout.within(largest);
-        self.wide = Some((largest, images));
+        self.wide = Some(largest);
         Some(self)
     }
 
     /// Returns true if a lattice may be [for the bulk](Self::for_bulk) of points whose radii are up
-    /// to `largest`.
+    /// to `largest`: in single precision, if cells see all axes repeat that do, and if a point can
+    /// be within that radius only through its nearest image, which kernels find in `f32`.
     pub fn may_be_for_bulk(lattice: &Lattice, largest: Radius) -> bool {
-        images_within(lattice, largest).is_some()
+        let domain = lattice.domain();
+        let boxes = |[x, y, z]: [f64; 3]| largest.value_f64() * x.hypot(y).hypot(z);
+        let short = (domain.inverse().iter().flatten()).any(|&row| boxes(row) > MAX_BOXES);
+        lattice.radius().precision() == Precision::Single
+            && !short
+            && nearest_is_certain(domain, largest)
+            && lattice.effective_domain() == domain
     }
 
     /// No pair is farther apart.
     pub fn largest(&self) -> Radius {
-        self.wide
-            .map_or(self.lattice.radius(), |(largest, _)| largest)
+        self.wide.unwrap_or(self.lattice.radius())
     }
 
     /// The radius of its cells, where some points have larger ones; `None` where its cells are for
@@ -161,39 +170,26 @@ impl DeviceLattice {
         self.wide.map(|_| self.lattice.radius().value())
     }
 
-    /// What kernels know of wide points, but for these: the radius above which a point is wide, the
-    /// images of a pair, and how far walks reach for sources, of which they find no wide ones.
+    /// What kernels know of wide points, but for these.
     pub(super) fn wide_filters(&self, filters: Filters) -> Filters {
-        let Some((_, wide_images)) = self.wide else {
-            return filters;
-        };
-        let bulk = self.lattice.radius().value();
-        Filters {
-            bulk,
-            wide_images,
-            largest_source: filters.largest_source.min(bulk),
-            ..filters
+        match self.wide {
+            Some(_) => filters.for_bulk(&self.lattice),
+            None => filters,
         }
     }
 }
 
-/// Images on either side along each axis that a radius reaches, seen from anywhere in the box;
-/// `None` if a point may be within it through several of them, so that stored lists would name it
-/// several times, if cells see fewer axes repeat than this radius may reach across, and in double
-/// precision, in which kernels find no pairs one by one.
-pub(crate) fn images_within(lattice: &Lattice, largest: Radius) -> Option<[i32; 3]> {
-    let inverse = lattice.domain().inverse();
-    let boxes = |[x, y, z]: [f64; 3]| largest.value_f64() * x.hypot(y).hypot(z);
-    let short = (inverse.iter().flatten()).any(|&row| boxes(row) > MAX_BOXES);
-    let single = lattice.radius().precision() == Precision::Single;
-    if short || !single || lattice.effective_domain() != lattice.domain() {
-        return None;
+impl Filters {
+    /// The same in cells of this lattice, which are for the bulk of the points: the radius above
+    /// which a point is wide, what nearest images are found by, and how far walks reach for
+    /// sources, of which they find no wide ones.
+    pub(super) fn for_bulk(self, lattice: &Lattice) -> Self {
+        let bulk = lattice.radius().value();
+        Self {
+            bulk,
+            inverse: rounded_inverse(lattice.domain()),
+            largest_source: self.largest_source.min(bulk),
+            ..self
+        }
     }
-    // The points of a pair are less than a box apart, but for rounding.
-    Some(
-        lattice
-            .domain()
-            .lengths()
-            .map(|length| i32::from(length.is_some())),
-    )
 }

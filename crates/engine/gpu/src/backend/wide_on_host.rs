@@ -3,7 +3,7 @@
 //! Wide targets are compared with all sources by the thread that walks, as those of shares are on a
 //! device: a block of threads would compare the same pairs by the same functions.
 
-use super::wide::images_within;
+use super::lattice::DeviceLattice;
 use crate::launch::Filters;
 use nearfield_grid::{Lattice, Radius};
 use std::slice;
@@ -11,14 +11,12 @@ use std::slice;
 /// Cells for a radius that some points exceed.
 pub(super) struct BulkCells {
     pub(super) lattice: Lattice,
-    images: [i32; 3],
 }
 
 impl BulkCells {
     /// `None` where radii up to `largest` need cells for all of them.
     pub(super) fn new(lattice: Lattice, largest: Radius) -> Option<Self> {
-        let images = images_within(&lattice, largest)?;
-        Some(Self { lattice, images })
+        DeviceLattice::may_be_for_bulk(&lattice, largest).then_some(Self { lattice })
     }
 
     /// The filters of these cells. The places of wide sources are written to `wide`, which holds
@@ -43,11 +41,8 @@ impl BulkCells {
             wide_sources = wide.as_ptr() as u64;
         }
         Filters {
-            bulk,
-            wide_images: self.images,
             wide_sources,
-            largest_source: filters.largest_source.min(bulk),
-            ..filters
+            ..filters.for_bulk(&self.lattice)
         }
     }
 }

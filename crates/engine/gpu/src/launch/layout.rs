@@ -213,8 +213,8 @@ nearfield_shared::shared_structs! {
         pub(crate) wide_sources: u64,
         /// The last pair that is kept of every target, where only the nearest are.
         pub(crate) nearest: u64,
-        /// Images on either side along each axis that the largest radius reaches.
-        pub(crate) wide_images: [i32; 3],
+        /// `Lattice::inverse`, rounded, where pairs with wide points are compared one by one.
+        pub(crate) inverse: [[f32; 3]; 3],
         /// The radius that cells are made for; 0 where that is the largest.
         pub(crate) bulk: f32,
         /// The largest radius of a source that is found by cells, where these count.

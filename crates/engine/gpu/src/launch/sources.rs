@@ -59,6 +59,10 @@ const VISIT: Header = Header::new(
     "visit.cuh",
     include_str!("../../../../../kernels/cuda/visit.cuh"),
 );
+const NEAREST_IMAGE: Header = Header::new(
+    "nearest_image.cuh",
+    include_str!("../../../../../kernels/cuda/nearest_image.cuh"),
+);
 const PAIR_SEEN: Header = Header::new(
     "pair_seen.cuh",
     include_str!("../../../../../kernels/cuda/pair_seen.cuh"),
@@ -264,6 +268,7 @@ pub const STORED: Source = Source {
         PAIR_GEOMETRY,
         FILTER,
         FAST,
+        NEAREST_IMAGE,
         STORED_PAIRS,
         WORK,
     ],
@@ -294,6 +299,7 @@ pub const FLAT: Source = Source {
         WORK,
         FLAT_LISTS,
         FLAT_PAIRS,
+        NEAREST_IMAGE,
         WIDE,
         FLAT_WIDE,
     ],

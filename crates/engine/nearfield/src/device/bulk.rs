@@ -35,15 +35,11 @@ impl DeviceEngine {
             room = room.union(&set.room);
         }
         let largest = settings.checked_radius().map_err(ErrorKind::Setup)?;
-        let lengths = settings.domain.clone().map_err(ErrorKind::Setup)?.lengths();
-        let extent = room.extent();
-        let model = BulkModel {
-            radii: [rule.needs_targets(), rule.needs_sources()].map(|counts| counts.then_some(all)),
-            points: [points; 2],
-            extent: [0, 1, 2].map(|axis| extent[axis].min(lengths[axis].unwrap_or(f64::INFINITY))),
-            periodic: lengths.map(|length| length.is_some()),
-        };
-        let Some(bulk) = model.choose(largest.value()) else {
+        let domain = settings.domain.clone().map_err(ErrorKind::Setup)?;
+        let counts = [rule.needs_targets(), rule.needs_sources()];
+        let model = BulkModel::new(all, counts, points, (&room, &domain));
+        let present = (self.lattice.as_ref()).and_then(DeviceLattice::bulk);
+        let Some(bulk) = model.choose(largest.value(), present) else {
             return Ok(None);
         };
         let bulk = Radius::new(bulk).map_err(ErrorKind::Setup)?;

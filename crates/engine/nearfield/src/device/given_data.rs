@@ -53,6 +53,7 @@ impl DeviceEngine {
         radii: &DeviceView<'_, T>,
     ) -> Result<(), Error> {
         let largest = self.largest_own_radius(set)?;
+        self.sets[set.slot()].radii = None;
         self.receive(
             set,
             |backend, data, points, stamp| {
@@ -60,7 +61,6 @@ impl DeviceEngine {
             },
             |given, points| given.radii = Some(points),
         )?;
-        self.sets[set.slot()].radii = None;
         self.fit_radii(set)
     }
 

@@ -192,6 +192,7 @@ impl DeviceEngine {
             radii: Some(stamped(radii.get())),
             ..HostPointData::default()
         };
+        self.sets[set.slot()].radii = None;
         self.take(set, given, |given| given.radii = Some(points))?;
         self.sets[set.slot()].radii = match radii.get() {
             Radii::Single(radii) => Some(RadiusClasses::of(radii, largest.value(), &cpu)),

@@ -26,22 +26,40 @@ const RULES: [RadiusRule; 3] = [
     RadiusRule::Symmetric,
 ];
 
-/// The largest radius; the cloud fills a box of 40.
-const LARGEST: f32 = 15.0;
+/// Enough for cells of their own, as tests of the choice say (`backend/gpu/bulk.rs`).
+const POINTS: usize = 200_000;
 
-/// Radii up to 2, but for some of 5 to 15: few enough in most steps, and sometimes none.
-fn draw_radii(count: usize, step: u64, random: &mut Random) -> Vec<f32> {
-    let mut radii: Vec<f32> = (0..count)
-        .map(|_| random.between(0.5, 2.0) as f32)
+/// A box that they fill, and the largest radius where it is open and where it is periodic.
+const BOXES: [([Option<f64>; 3], f32); 2] =
+    [([None; 3], 50.0), ([Some(59.0), Some(60.0), None], 27.0)];
+
+/// Steps, in which so many radii are large.
+const LARGE: [usize; 3] = [3, 0, 12];
+
+/// Radii up to 1.2, but for some that are large.
+fn draw_radii(largest: f32, large: usize, random: &mut Random) -> Vec<f32> {
+    let mut radii: Vec<f32> = (0..POINTS)
+        .map(|_| random.between(0.4, 1.2) as f32)
         .collect();
-    for _ in 0..[3, 0, 1, 40][step as usize % 4] {
-        radii[random.below(count as u64) as usize] = random.between(5.0, 15.0) as f32;
+    for _ in 0..large {
+        let radius = f64::from(largest) * random.between(0.4, 1.0);
+        radii[random.below(POINTS as u64) as usize] = radius as f32;
     }
     radii
 }
 
-fn boxes() -> [[Option<f64>; 3]; 2] {
-    [[None; 3], [Some(40.0), Some(41.0), None]]
+/// The pairs of every target with their images and displacements, by index and image.
+fn pairs(engine: &mut Engine, set: PointSetId) -> Vec<Vec<(u32, [i32; 3], [u64; 3])>> {
+    let mut geometry = PairGeometry::default();
+    engine.pair_geometry(set, set, &mut geometry).unwrap();
+    let pair = |pair: NeighborPair| (pair.index, pair.image, pair.d.map(f64::to_bits));
+    (0..POINTS)
+        .map(|i| {
+            let mut pairs: Vec<_> = geometry.of(i).map(pair).collect();
+            pairs.sort_unstable();
+            pairs
+        })
+        .collect()
 }
 
 #[test]
@@ -50,55 +68,44 @@ fn few_large_radii_of_host_data_give_what_the_cpu_finds() {
     let seed = fresh_seed();
     println!("seed {seed}");
     let mut random = Random::new(seed);
-    for (rule, periodic) in RULES
-        .iter()
-        .flat_map(|&rule| boxes().map(|one| (rule, one)))
-    {
-        for (kind, nearest) in [
-            (ListKind::Full, None),
-            (ListKind::Half, None),
-            (ListKind::Full, Some(9)),
-        ] {
-            if kind == ListKind::Half && rule != RadiusRule::Symmetric {
-                continue;
-            }
-            let mut points = Cloud::Lattice.points(60_000, 3);
+    let [gather, scatter, symmetric] = RULES;
+    let (full, half) = (ListKind::Full, ListKind::Half);
+    for (rule, kind, nearest) in [
+        (gather, full, None),
+        (scatter, full, None),
+        (symmetric, full, None),
+        (symmetric, half, None),
+        (symmetric, full, Some(9)),
+    ] {
+        for (periodic, largest) in BOXES {
+            let mut points = Cloud::Lattice.points(POINTS, 3);
             let mut engines = [GPU, Device::Cpu].map(|device| {
-                let builder = Engine::builder(LARGEST).periodic(periodic).radii(rule);
+                let builder = Engine::builder(largest).periodic(periodic).radii(rule);
                 let builder = match nearest {
                     Some(k) => builder.nearest(k),
                     None => builder.list_order(ListOrder::Ascending).lists(kind),
                 };
                 engine_with(builder, device, &points)
             });
-            for step in 0..4u64 {
+            for (step, large) in LARGE.into_iter().enumerate() {
                 // Some leave the box.
-                drift(&mut points, 0.6, step);
-                let count = points.len();
-                let radii = draw_radii(count, step, &mut random);
-                let mask: Vec<bool> = (0..count).map(|_| random.unit() < 0.5).collect();
-                let mass = vec![1.5f32; count];
+                drift(&mut points, 0.6, step as u64);
+                let radii = draw_radii(largest, large, &mut random);
+                let mask: Vec<bool> = (0..POINTS).map(|_| random.unit() < 0.5).collect();
+                let mass = vec![1.5f32; POINTS];
+                let masked = step == 2 && kind == full;
                 let [on_gpu, on_cpu] = engines.each_mut().map(|(engine, set)| {
                     engine.update(*set, &points).unwrap();
                     engine.set_radii(*set, &radii).unwrap();
-                    if step > 1 {
+                    if masked {
                         engine.set_target_mask(*set, &mask).unwrap();
                     }
                     engine.find_neighbors().unwrap();
                     let lists = as_vectors(engine.neighbors(*set, *set).unwrap());
                     let counts = engine.count_neighbors(*set, *set).unwrap();
-                    let mut geometry = PairGeometry::default();
-                    engine.pair_geometry(*set, *set, &mut geometry).unwrap();
-                    let pairs_of = |i: usize| {
-                        let pair =
-                            |pair: NeighborPair| (pair.index, pair.image, pair.d.map(f64::to_bits));
-                        let mut pairs: Vec<_> = geometry.of(i).map(pair).collect();
-                        pairs.sort_unstable();
-                        pairs
-                    };
-                    let pairs: Vec<_> = (0..count).map(pairs_of).collect();
-                    let kernel = SphDensity::with_support(LARGEST);
-                    let mut sums = vec![-1.0f32; count];
+                    let pairs = (step == 2).then(|| pairs(engine, *set));
+                    let kernel = SphDensity::with_support(largest);
+                    let mut sums = vec![-1.0f32; POINTS];
                     let traversal = engine.traverse(&kernel, *set, *set).sources(&mass);
                     traversal.run_into(&mut sums).unwrap();
                     (lists, counts, pairs, sums)
@@ -120,21 +127,21 @@ fn few_large_radii_of_device_data_give_what_the_cpu_finds() {
     let seed = fresh_seed();
     println!("seed {seed}");
     let mut random = Random::new(seed);
-    for (rule, periodic) in RULES
-        .iter()
-        .flat_map(|&rule| boxes().map(|one| (rule, one)))
+    for (rule, (periodic, largest)) in RULES
+        .into_iter()
+        .flat_map(|rule| BOXES.map(|one| (rule, one)))
     {
-        let mut points = Cloud::Lattice.points(60_000, 3);
-        let on_gpu = DeviceEngine::builder(f64::from(LARGEST)).periodic(periodic);
+        let mut points = Cloud::Lattice.points(POINTS, 3);
+        let on_gpu = DeviceEngine::builder(f64::from(largest)).periodic(periodic);
         let mut on_gpu = start(on_gpu.radii(rule).list_order(ListOrder::Ascending));
-        let on_cpu = Engine::builder(LARGEST).periodic(periodic).radii(rule);
+        let on_cpu = Engine::builder(largest).periodic(periodic).radii(rule);
         let mut on_cpu = on_cpu.list_order(ListOrder::Ascending).build().unwrap();
         let sent = upload(on_gpu.stream(), &points);
         let of_gpu = on_gpu.add_point_set(&sent.as_view()).unwrap();
         let of_cpu = on_cpu.add_point_set(&points).unwrap();
-        for step in 0..4u64 {
-            drift(&mut points, 0.6, step);
-            let radii = draw_radii(points.len(), step, &mut random);
+        for (step, large) in LARGE.into_iter().enumerate() {
+            drift(&mut points, 0.6, step as u64);
+            let radii = draw_radii(largest, large, &mut random);
             let sent = upload(on_gpu.stream(), &points);
             on_gpu.update(of_gpu, &sent.as_view()).unwrap();
             on_gpu.set_radii(of_gpu, &radii).unwrap();

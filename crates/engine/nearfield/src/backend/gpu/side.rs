@@ -28,6 +28,7 @@ use super::{
         turn::Turn,
     },
     buffers::{Queries, RowBuffers},
+    bulk::CountedRadii,
     faults::FaultRecord,
     fields::StagedFields,
     kept::{KeptLists, MovedSet, SetsOfNow},
@@ -106,7 +107,6 @@ impl GpuSide {
                 sets: Vec::new(),
                 times: Times::default(),
                 lattice: None,
-                radii: super::bulk::CountedRadii::default(),
                 lists: DeviceLists::default(),
                 kept: HashMap::new(),
                 now: SetsOfNow::default(),
@@ -324,11 +324,13 @@ impl Accelerator for GpuSide {
                 let points = state.backend.points_in(self.precision);
                 let order = Order::AsGiven;
                 let data = DevicePointData::default();
+                let radii = CountedRadii::default();
                 let moved = MovedSet::default();
                 state.sets.push(GpuSet {
                     points,
                     order,
                     data,
+                    radii,
                     moved,
                 });
             }

@@ -46,8 +46,6 @@ pub(super) struct GpuState {
     pub(super) sets: Vec<GpuSet>,
     pub(super) times: Times,
     pub(super) lattice: Option<DeviceLattice>,
-    /// How large the radii of single points are.
-    pub(super) radii: CountedRadii,
     pub(super) lists: DeviceLists,
     /// Lists that kernels run over, by the slots of targets and sources.
     pub(super) kept: HashMap<[usize; 2], KeptLists>,
@@ -106,6 +104,8 @@ pub(super) struct GpuSet {
     pub(super) order: Order,
     /// What filters read of the points.
     pub(super) data: DevicePointData,
+    /// How large the radii of single points are.
+    pub(super) radii: CountedRadii,
     /// Where the points are, if they have moved since their lists were found.
     pub(super) moved: MovedSet,
 }

@@ -18,7 +18,7 @@ use crate::{
     point_data::{Column, Rows},
     set::Set,
 };
-use nearfield::{ListKind, RadiusRule};
+use nearfield::{ListKind, Radii, RadiusRule};
 use nearfield_grid::{
     Radius,
     memory::{collected, filled, make_room_for_one, with_room},
@@ -70,64 +70,110 @@ impl<T> Set<T> {
 
     /// Refuses data that are not one per point.
     fn one_each(&self, found: usize, what: &str) -> Result<(), Refusal> {
-        let expected = self.home.ids.len();
-        if found == expected {
-            return Ok(());
-        }
-        let message = format!("{found} {what} for {expected} points: give one for each");
-        Err(Refusal::new(message))
+        one_each(found, self.home.ids.len(), what)
     }
+}
+
+/// Refuses data that are not one for each of `expected` points.
+pub(crate) fn one_each(found: usize, expected: usize, what: &str) -> Result<(), Refusal> {
+    if found == expected {
+        return Ok(());
+    }
+    let message = format!("{found} {what} for {expected} points: give one for each");
+    Err(Refusal::new(message))
+}
+
+/// The types of so many points with these ids, if there are cut-offs for `known` types.
+pub(crate) fn checked_types<U: Copy + Into<u32>>(
+    types: &[U],
+    known: Option<usize>,
+    (points, ids): (usize, &[u64]),
+) -> Result<Vec<u32>, Refusal> {
+    let Some(known) = known else {
+        return Err(Refusal::new(
+            "types count only with cut-offs: give these with RankedBuilder::cutoffs",
+        ));
+    };
+    one_each(types.len(), points, "types")?;
+    let words = collected(types.iter().map(|of| (*of).into()), "types of the caller")?;
+    if let Some(index) = words.iter().position(|of| *of as usize >= known) {
+        let found = words[index];
+        let message = format!(
+            "point {index} has the type {found}, but cut-offs are for the types below {known}"
+        );
+        return Err(Refusal::of_point(message, Some(index), ids));
+    }
+    Ok(words)
+}
+
+/// Refuses radii by the rule of an engine that has none of single points.
+pub(crate) fn check_rule(rule: RadiusRule) -> Result<(), Refusal> {
+    if rule != RadiusRule::Uniform {
+        return Ok(());
+    }
+    Err(Refusal::new(format!(
+        "points have no radii of their own by the rule {rule}: choose another with \
+         RankedBuilder::radii"
+    )))
+}
+
+/// Refuses radii that cannot be those of this number of points, as refusals call them, with these
+/// ids if they have any, in a search with this largest radius.
+pub(crate) fn check_radii(
+    radii: Radii<'_>,
+    (rule, largest): (RadiusRule, Radius),
+    expected: usize,
+    (what, ids): (&str, &[u64]),
+) -> Result<(), Refusal> {
+    check_rule(rule)?;
+    let found = radii.len();
+    if found != expected {
+        return Err(Refusal::new(format!(
+            "{found} radii for {expected} {what}s"
+        )));
+    }
+    let mut each = (0..found).filter_map(|index| Some((index, radii.get(index)?)));
+    if let Some((index, radius)) = each.find(|(_, radius)| !largest.bounds(*radius)) {
+        let message = format!(
+            "{what} {index} has the radius {}: it must be positive and at most {}",
+            largest.as_refused(radius),
+            largest.as_given()
+        );
+        return Err(Refusal::of_point(message, Some(index), ids));
+    }
+    Ok(())
 }
 
 impl<T: Scalar> RankedEngine<T> {
     /// Gives every point of a set a radius of its own, in the caller's order; see
-    /// [`nearfield::Engine::set_radii`]. Radii follow points that change their rank.
+    /// [`nearfield::Engine::set_radii`], also for radii in `f32` or `f64`. Radii follow points that
+    /// change their rank.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) naming rank and point of a radius that is
     /// not positive or larger than that of the engine, and if all points have the same radius by
     /// the engine's rule.
-    pub fn set_radii(&mut self, set: RankedSet, radii: &[f32]) -> Result<(), Error> {
+    pub fn set_radii<'a>(
+        &mut self,
+        set: RankedSet,
+        radii: impl Into<Radii<'a>>,
+    ) -> Result<(), Error> {
         self.restore()?;
+        let radii = radii.into();
         let checked = self.known(set).and_then(|set| {
-            self.check_radii(radii, set.home.len(), ("point", &set.home.ids))?;
-            let words = radii.iter().map(|radius| radius.to_bits());
-            Ok(collected(words, "radii of the caller")?)
+            let by = (self.settings.rule, self.division.radius);
+            check_radii(radii, by, set.home.len(), ("point", &set.home.ids))?;
+            Ok(Column::of_radii::<T>(radii)?)
         });
-        let words = self.comm.agree(checked, &mut [])?;
-        self.give(set, Change::of(Column::Radius, Some(words)))
-    }
-
-    /// Refuses radii that cannot be those of this number of points, as refusals call them, with
-    /// these ids if they have any.
-    pub(crate) fn check_radii(
-        &self,
-        radii: &[f32],
-        expected: usize,
-        (what, ids): (&str, &[u64]),
-    ) -> Result<(), Refusal> {
-        let (largest, rule) = (self.division.radius.value(), self.settings.rule);
-        if rule == RadiusRule::Uniform {
-            return Err(Refusal::new(format!(
-                "points have no radii of their own by the rule {rule}: choose another with \
-                 RankedBuilder::radii"
-            )));
-        }
-        let found = radii.len();
-        if found != expected {
-            return Err(Refusal::new(format!(
-                "{found} radii for {expected} {what}s"
-            )));
-        }
-        let usable = Radius::MIN..=largest;
-        if let Some(index) = radii.iter().position(|radius| !usable.contains(radius)) {
-            let radius = radii[index];
-            let message = format!(
-                "{what} {index} has the radius {radius}: it must be positive and at most {largest}"
-            );
-            return Err(Refusal::of_point(message, Some(index), ids));
-        }
-        Ok(())
+        let columns = self.comm.agree(checked, &mut [])?;
+        let columns = columns.into_iter();
+        let change = Change {
+            columns: columns
+                .map(|(column, words)| (column, Some(words)))
+                .collect(),
+            rows: None,
+        };
+        self.give(set, change)
     }
 
     /// Gives every point of a set a type, in the caller's order, below the number of types of
@@ -163,22 +209,8 @@ impl<T: Scalar> RankedEngine<T> {
     ) -> Result<(), Error> {
         self.restore()?;
         let checked = self.known(set).and_then(|set| {
-            let Some(known) = self.settings.types else {
-                return Err(Refusal::new(
-                    "types count only with cut-offs: give these with RankedBuilder::cutoffs",
-                ));
-            };
-            set.one_each(types.len(), "types")?;
-            let words = collected(types.iter().map(|of| (*of).into()), "types of the caller")?;
-            if let Some(index) = words.iter().position(|of| *of as usize >= known) {
-                let found = words[index];
-                let message = format!(
-                    "point {index} has the type {found}, but cut-offs are for the types below \
-                     {known}"
-                );
-                return Err(Refusal::of_point(message, Some(index), &set.home.ids));
-            }
-            Ok(words)
+            let points = (set.home.len(), &set.home.ids[..]);
+            checked_types(types, self.settings.types(), points)
         });
         let words = self.comm.agree(checked, &mut [])?;
         self.give(set, Change::of(Column::Type, Some(words)))

@@ -75,13 +75,14 @@ impl<T: Scalar> RankedEngine<T> {
         // Checked before any engine changes: an engine would name points of the halo otherwise.
         let checked = || {
             let checked = T::radius(radius).map_err(Refusal::new)?;
-            let largest = checked.value();
             for set in &self.sets {
-                let radii = set.home.columns.radii();
-                if let Some(index) = radii.iter().position(|own| *own > largest) {
-                    let own = radii[index];
+                let radii = set.home.columns.radii()?;
+                let radii = T::radii(&radii);
+                let mut each = (0..radii.len()).filter_map(|at| Some((at, radii.get(at)?)));
+                if let Some((index, own)) = each.find(|(_, own)| !checked.bounds(*own)) {
                     let message = format!(
-                        "point {index} has the radius {own}, more than {largest}: give it another"
+                        "point {index} has the radius {own}, more than {}: give it another",
+                        checked.as_given()
                     );
                     return Err(Refusal::of_point(message, Some(index), &set.home.ids));
                 }

@@ -60,7 +60,7 @@ impl PartIds {
             complete: added[3],
             needed: [
                 radii.then_some(Column::Radius),
-                settings.types.is_some().then_some(Column::Type),
+                settings.cutoffs.is_some().then_some(Column::Type),
             ],
         })
     }
@@ -87,9 +87,9 @@ impl PartIds {
         if same {
             return Ok(());
         }
-        let (radii, types) = (points.columns.radii(), points.columns.of(Column::Type));
+        let (radii, types) = (points.columns.radii()?, points.columns.of(Column::Type));
         if !radii.is_empty() {
-            engine.set_radii(part, radii)?;
+            engine.set_radii(part, T::radii(&radii))?;
         }
         if !types.is_empty() {
             engine.set_types(part, types)?;

@@ -1,9 +1,9 @@
 //! Data of points that travel with them: radii, types, molecules, whether they are targets, and the
 //! points that they exclude.
 //!
-//! All but the last are columns of 32-bit words, one per point, so one protocol brings any of them
-//! to owners, to halos and along with points that change their rank. What a set has is the same on
-//! all ranks ([`Carried`]); messages have no other description.
+//! All but the last are columns of 32-bit words, one per point (two for radii in `f64`), so one
+//! protocol brings any of them to owners, to halos and along with points that change their rank.
+//! What a set has is the same on all ranks ([`Carried`]); messages have no other description.
 //!
 //! The points that a point excludes are named by their global ids ([`Rows`]). They go to the owner
 //! of the point and not to halos: pairs are decided for points that a rank owns, and a pair of two
@@ -12,14 +12,20 @@
 //! **Invariant:** a column that a set carries has a word for each of its points, and rows that it
 //! carries have a row for each of them.
 
-use nearfield_grid::memory::{Shortage, filled, make_room, make_room_for_one};
-use std::ops::Range;
+use crate::Scalar;
+use nearfield_grid::{
+    Precision, Radii, Value,
+    memory::{Shortage, collected, filled, make_room, make_room_for_one},
+};
+use std::{borrow::Cow, ops::Range};
 
 /// A kind of data with a word for each point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Column {
-    /// Bits of the radius, an `f32`.
+    /// Bits of the radius in the precision of the points: all, or the higher ones of an `f64`.
     Radius,
+    /// The lower bits of the radius; only points in `f64` have them.
+    RadiusLow,
     /// Number of the type.
     Type,
     /// Number of the molecule.
@@ -30,7 +36,32 @@ pub(crate) enum Column {
 
 impl Column {
     /// All of them, in the order of messages.
-    const ALL: [Self; 4] = [Self::Radius, Self::Type, Self::Molecule, Self::Target];
+    const ALL: [Self; 5] = [
+        Self::Radius,
+        Self::RadiusLow,
+        Self::Type,
+        Self::Molecule,
+        Self::Target,
+    ];
+
+    /// The columns of these radii, rounded to the precision `T` of the points.
+    pub(crate) fn of_radii<T: Scalar>(radii: Radii<'_>) -> Result<Vec<(Self, Vec<u32>)>, Shortage> {
+        const WHAT: &str = "radii of the caller";
+        let each = || (0..radii.len()).map(|index| radii.get(index).map_or(0.0, Value::get));
+        let words = |word: fn(f64) -> u32| collected(each().map(word), WHAT);
+        Ok(match T::PRECISION {
+            Precision::Single => {
+                vec![(Self::Radius, words(|radius| (radius as f32).to_bits())?)]
+            }
+            Precision::Double => vec![
+                (
+                    Self::Radius,
+                    words(|radius| (radius.to_bits() >> 32) as u32)?,
+                ),
+                (Self::RadiusLow, words(|radius| radius.to_bits() as u32)?),
+            ],
+        })
+    }
 }
 
 /// Which data the points of a set have; the same on all ranks.
@@ -42,10 +73,12 @@ pub(crate) struct Carried {
 }
 
 impl Carried {
-    /// Radii or not, and nothing else.
-    pub(crate) fn radii(radii: bool) -> Self {
+    /// Radii of points in the precision `T`, or none, and nothing else.
+    pub(crate) fn radii<T: Scalar>(radii: bool) -> Self {
         let mut carried = Self::default();
         carried.set(Column::Radius, radii);
+        let double = T::PRECISION == Precision::Double;
+        carried.set(Column::RadiusLow, radii && double);
         carried
     }
 
@@ -87,9 +120,20 @@ impl Columns {
         &self.0[column as usize]
     }
 
-    /// The radii.
-    pub(crate) fn radii(&self) -> &[f32] {
-        bytemuck::cast_slice(self.of(Column::Radius))
+    /// The radii of points in the precision `T`: a copy in `f64`, whose words are apart.
+    pub(crate) fn radii<T: Scalar>(&self) -> Result<Cow<'_, [T]>, Shortage> {
+        let high = self.of(Column::Radius);
+        Ok(match T::PRECISION {
+            Precision::Single => Cow::Borrowed(bytemuck::cast_slice(high)),
+            Precision::Double => {
+                let words = high.iter().zip(self.of(Column::RadiusLow));
+                let bits = words.map(|(high, low)| u64::from(*high) << 32 | u64::from(*low));
+                Cow::Owned(collected(
+                    bits.map(|bits| T::of(f64::from_bits(bits))),
+                    WHAT,
+                )?)
+            }
+        })
     }
 
     /// Replaces a column; returns the one before.
@@ -323,11 +367,10 @@ mod tests {
     fn columns_travel_in_the_order_of_their_kinds() {
         let mut columns = Columns::default();
         columns.put(Column::Molecule, vec![5, 6, 7]);
-        columns.put(
-            Column::Radius,
-            [0.5f32, 1.0, 2.0].map(f32::to_bits).to_vec(),
-        );
-        let mut carried = Carried::radii(true);
+        for (column, words) in Column::of_radii::<f32>((&[0.5f64, 1.0, 2.0]).into()).unwrap() {
+            columns.put(column, words);
+        }
+        let mut carried = Carried::radii::<f32>(true);
         carried.set(Column::Molecule, true);
         let mut message = Vec::new();
         columns.pack(1, carried, &mut message);
@@ -336,10 +379,33 @@ mod tests {
         came.make_room(carried, 1).unwrap();
         came.unpack(carried, &message);
         assert_eq!(
-            (came.radii(), came.of(Column::Molecule)),
+            (&*came.radii::<f32>().unwrap(), came.of(Column::Molecule)),
             (&[1.0][..], &[6][..])
         );
         assert!(came.of(Column::Type).is_empty());
+    }
+
+    #[test]
+    fn radii_in_double_keep_all_their_bits() {
+        let (given, mut columns) = ([0.1, 1.0 / 3.0, f64::MAX], Columns::default());
+        for (column, words) in Column::of_radii::<f64>((&given).into()).unwrap() {
+            columns.put(column, words);
+        }
+        let (carried, mut message) = (Carried::radii::<f64>(true), Vec::new());
+        columns.pack(1, carried, &mut message);
+        assert_eq!((carried.width(), message.len()), (8, 8));
+        let mut came = Columns::default();
+        came.unpack(carried, &message);
+        assert_eq!(*came.radii::<f64>().unwrap(), given[1..2]);
+        // Those in `f32` are taken as they are, and in a search in `f32` the others are rounded.
+        let words = Column::of_radii::<f64>((&[0.1f32]).into()).unwrap();
+        columns = Columns::default();
+        for (column, words) in words {
+            columns.put(column, words);
+        }
+        assert_eq!(*columns.radii::<f64>().unwrap(), [f64::from(0.1f32)]);
+        let words = Column::of_radii::<f32>((&[0.1f64]).into()).unwrap();
+        assert_eq!(words, [(Column::Radius, vec![0.1f32.to_bits()])]);
     }
 
     #[test]

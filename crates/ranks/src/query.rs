@@ -9,12 +9,13 @@ use crate::{
     cell_classes::Special,
     communicator::Links,
     error::{Failure, Refusal},
+    filters::check_radii,
     point_data::{Carried, Column},
     points::{self, Points},
     routes::{Destinations, Route, add, to},
     spans::Spans,
 };
-use nearfield::{NeighborLists, PointSetId, lists::QueryScratch};
+use nearfield::{NeighborLists, PointSetId, Radii, lists::QueryScratch};
 use nearfield_grid::memory::{Shortage, collected, copied, make_room, make_room_for_one};
 
 /// The purpose of the memory, for messages.
@@ -36,24 +37,25 @@ impl<T: Scalar> RankedEngine<T> {
 
     /// As [`query`](Self::query), with a search radius for every position. They are given where the
     /// radius of the target counts, by the rules [`Gather`](nearfield::RadiusRule::Gather) and
-    /// [`Symmetric`](nearfield::RadiusRule::Symmetric).
+    /// [`Symmetric`](nearfield::RadiusRule::Symmetric), in `f32` or `f64` as those of
+    /// [`set_radii`](Self::set_radii).
     ///
     /// # Errors
     /// As [`query`](Self::query), and naming rank and position of a radius that is not positive or
     /// larger than that of the engine.
-    pub fn query_with_radii(
+    pub fn query_with_radii<'a>(
         &mut self,
         positions: &[[T; 3]],
-        radii: &[f32],
+        radii: impl Into<Radii<'a>>,
         sources: RankedSet,
     ) -> Result<IdLists, Error> {
-        self.query_with(positions, Some(radii), sources)
+        self.query_with(positions, Some(radii.into()), sources)
     }
 
     fn query_with(
         &mut self,
         positions: &[[T; 3]],
-        radii: Option<&[f32]>,
+        radii: Option<Radii<'_>>,
         sources: RankedSet,
     ) -> Result<IdLists, Error> {
         self.restore()?;
@@ -62,7 +64,7 @@ impl<T: Scalar> RankedEngine<T> {
             self.check_query(positions.len(), radii)?;
             self.extent("position", &[], positions)
         });
-        let carried = Carried::radii(radii.is_some());
+        let carried = Carried::radii::<T>(radii.is_some());
         let (_, lattice) = self.agree_extent(usize::MAX, extent)?;
         if !self.division.has(&lattice) {
             self.cut(self.undivided(lattice))?;
@@ -117,14 +119,15 @@ impl<T: Scalar> RankedEngine<T> {
     }
 
     /// The positions as points whose ids are their places, with their radii if they have any.
-    fn numbered(positions: &[[T; 3]], radii: Option<&[f32]>) -> Result<Points<T>, Shortage> {
+    fn numbered(positions: &[[T; 3]], radii: Option<Radii<'_>>) -> Result<Points<T>, Shortage> {
         let mut points = Points {
             positions: copied(positions, WHAT)?,
             ..Points::default()
         };
         if let Some(radii) = radii {
-            let words = radii.iter().map(|radius| radius.to_bits());
-            points.columns.put(Column::Radius, collected(words, WHAT)?);
+            for (column, words) in Column::of_radii::<T>(radii)? {
+                points.columns.put(column, words);
+            }
         }
         make_room(&mut points.ids, positions.len(), WHAT)?;
         points.ids.extend(0..positions.len() as u64);
@@ -133,7 +136,7 @@ impl<T: Scalar> RankedEngine<T> {
 
     /// Refuses radii of positions that do not count, or that cannot be used, and none where they
     /// count.
-    fn check_query(&self, positions: usize, radii: Option<&[f32]>) -> Result<(), Refusal> {
+    fn check_query(&self, positions: usize, radii: Option<Radii<'_>>) -> Result<(), Refusal> {
         let rule = self.settings.rule;
         match radii {
             None if rule.needs_targets() => Err(Refusal::new(format!(
@@ -144,7 +147,10 @@ impl<T: Scalar> RankedEngine<T> {
                 "the radius of a position does not count by the rule {rule}: call query, or choose \
                  another rule with RankedBuilder::radii"
             ))),
-            Some(radii) => self.check_radii(radii, positions, ("position", &[])),
+            Some(radii) => {
+                let by = (rule, self.division.radius);
+                check_radii(radii, by, positions, ("position", &[]))
+            }
             None => Ok(()),
         }
     }
@@ -232,11 +238,11 @@ impl<T: Scalar> RankedEngine<T> {
 
     /// Neighbours of positions in a part of a set.
     fn ask(&self, asked: &Points<T>, part: PointSetId) -> Result<NeighborLists, Refusal> {
-        let (radii, mut scratch) = (asked.columns.radii(), QueryScratch::default());
-        let radii = self.settings.rule.needs_targets().then_some(radii);
+        let (radii, mut scratch) = (asked.columns.radii()?, QueryScratch::default());
+        let radii = (self.settings.rule.needs_targets()).then(|| T::radii(&radii));
         let positions = T::positions(&asked.positions);
         self.engine
-            .query_into(positions, radii.map(Into::into), part, &mut scratch)?;
+            .query_into(positions, radii, part, &mut scratch)?;
         Ok(scratch.into_lists())
     }
 }

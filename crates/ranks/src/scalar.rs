@@ -1,6 +1,6 @@
 //! The two precisions of coordinates.
 
-use nearfield::{Positions, Precision};
+use nearfield::{Positions, Precision, Radii};
 use nearfield_grid::{Cell, Error, Lattice, Radius};
 
 /// A coordinate: `f32` or `f64`. Sealed.
@@ -10,6 +10,9 @@ pub trait Scalar: sealed::Sealed + bytemuck::Pod + Default + Send + Sync {
 
     /// The positions as the engine takes them.
     fn positions(points: &[[Self; 3]]) -> Positions<'_>;
+
+    /// The radii as the engine takes them.
+    fn radii(radii: &[Self]) -> Radii<'_>;
 
     #[doc(hidden)]
     fn cell(lattice: &Lattice, position: [Self; 3]) -> Cell;
@@ -36,6 +39,10 @@ impl Scalar for f32 {
         points.into()
     }
 
+    fn radii(radii: &[Self]) -> Radii<'_> {
+        radii.into()
+    }
+
     #[inline(always)]
     fn cell(lattice: &Lattice, [x, y, z]: [Self; 3]) -> Cell {
         // Spelt out: `map` is not always inlined, and every point of a step comes here.
@@ -56,6 +63,10 @@ impl Scalar for f64 {
 
     fn positions(points: &[[Self; 3]]) -> Positions<'_> {
         points.into()
+    }
+
+    fn radii(radii: &[Self]) -> Radii<'_> {
+        radii.into()
     }
 
     #[inline(always)]

@@ -125,10 +125,9 @@ pub(crate) fn many<T: Precise>(case: &Case<T>) -> RankedBuilder {
     builder.threads(1).lists(kind(case)).radii(rule(case))
 }
 
-/// Radii as engines take them.
-pub(crate) fn radii<T: Precise>(case: &Case<T>, set: usize) -> Vec<f32> {
-    let radii = case.radii_of(set).iter();
-    radii.map(|radius| radius.to_f64() as f32).collect()
+/// Radii of a set, in `f64` whatever the precision of its points: engines round them to that.
+pub(crate) fn radii<T: Precise>(case: &Case<T>, set: usize) -> Vec<f64> {
+    case.radii_of(set).iter().map(|own| own.to_f64()).collect()
 }
 
 /// One engine with the sets of a case.

@@ -47,28 +47,36 @@ fn the_geometry_of_pairs_in_double_has_the_bits_of_one_engine() {
 }
 
 /// Positions in and around the extent of points, dealt out to the ranks, and their radii.
-fn asked(radius: f32, points: &[[f32; 3]], random: &mut Random) -> (Vec<[f32; 3]>, Vec<f32>) {
+fn asked<T: Precise>(
+    radius: f64,
+    points: &[[T; 3]],
+    random: &mut Random,
+) -> (Vec<[T; 3]>, Vec<f64>) {
     let near = |random: &mut Random| {
         let at = points[random.below(points.len() as u64) as usize];
-        at.map(|x| x + radius * (random.unit() as f32 - 0.5))
+        at.map(|x| T::round(x.to_f64() + radius * (random.unit() - 0.5)))
     };
     let positions: Vec<_> = (0..200).map(|_| near(random)).collect();
-    let share = |_| radius * (0.25 + 0.75 * random.unit() as f32).min(1.0);
+    let share = |_| radius * (0.25 + 0.75 * random.unit());
     let radii = (0..200).map(share).collect();
     (positions, radii)
 }
 
 /// A query of one engine and of ranks; `nearest` or a rule.
-fn query(rule: RadiusRule, nearest: Option<u32>, periodic: bool, seed: u64) {
+fn query<T: Precise>(rule: RadiusRule, nearest: Option<u32>, periodic: bool, seed: u64) {
     let points = nearfield_testkit::Cloud::by_name("lattice", 1000, seed).unwrap();
-    let (radius, mut random) = (1.9f32, Random::new(seed));
+    // Thirds have digits that `f32` does not have.
+    let third = |x: f32| T::round(f64::from(x) + 1.0 / 3.0);
+    let points: Vec<[T; 3]> = points.iter().map(|at| at.map(third)).collect();
+    let (radius, mut random) = (1.9, Random::new(seed));
     let (positions, of_positions) = asked(radius, &points, &mut random);
-    let of_points: Vec<f32> = points
+    let of_points: Vec<f64> = points
         .iter()
-        .map(|_| radius * (0.3 + 0.7 * random.unit() as f32))
+        .map(|_| radius * (0.3 + 0.7 * random.unit()))
         .collect();
     let periods = [periodic.then_some(10.0); 3];
     let mut one = nearfield::Engine::builder(radius)
+        .precision(T::PRECISION)
         .periodic(periods)
         .radii(rule)
         .threads(1);
@@ -76,14 +84,19 @@ fn query(rule: RadiusRule, nearest: Option<u32>, periodic: bool, seed: u64) {
         one = one.nearest(k);
     }
     let mut one = one.build().unwrap();
-    let set = one.add_point_set(&points).unwrap();
+    let set = one.add_point_set(T::positions(&points)).unwrap();
     if rule != RadiusRule::Uniform {
         one.set_radii(set, &of_points).unwrap();
     }
     let counts = rule.needs_targets();
     let (mut scratch, radii) = (QueryScratch::default(), counts.then_some(&of_positions[..]));
     let lists = one
-        .query_into(&positions, radii.map(Into::into), set, &mut scratch)
+        .query_into(
+            T::positions(&positions),
+            radii.map(Into::into),
+            set,
+            &mut scratch,
+        )
         .unwrap();
     for ranks in [1, 2, 3, 5] {
         let found = on_ranks(ranks, |transport| {
@@ -94,7 +107,7 @@ fn query(rule: RadiusRule, nearest: Option<u32>, periodic: bool, seed: u64) {
             if let Some(k) = nearest {
                 builder = builder.nearest(k);
             }
-            let mut engine = builder.build::<f32>(transport)?;
+            let mut engine = builder.build::<T>(transport)?;
             let mine = dealt(points.len(), engine.rank(), ranks);
             let ids: Vec<u64> = mine.iter().map(|index| *index as u64).collect();
             let set = engine.add_point_set(&at(&points, &mine), Some(&ids))?;
@@ -139,7 +152,9 @@ fn positions_find_neighbours_by_radii_of_single_points() {
             RadiusRule::Symmetric,
         ];
         for (number, rule) in rules.into_iter().enumerate() {
-            query(rule, None, number % 2 == 0, 11 + number as u64);
+            let (periodic, seed) = (number % 2 == 0, 11 + number as u64);
+            query::<f32>(rule, None, periodic, seed);
+            query::<f64>(rule, None, !periodic, seed);
         }
     });
 }
@@ -148,7 +163,7 @@ fn positions_find_neighbours_by_radii_of_single_points() {
 fn positions_find_the_nearest_points_of_all_ranks() {
     within(300, || {
         for (number, k) in [1, 4, 20, 200].into_iter().enumerate() {
-            query(
+            query::<f32>(
                 RadiusRule::Uniform,
                 Some(k),
                 number % 2 == 0,

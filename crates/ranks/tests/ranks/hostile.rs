@@ -316,3 +316,51 @@ fn replaced_points_have_no_radii() {
         });
     });
 }
+
+#[test]
+fn radii_are_compared_in_the_precision_of_the_positions() {
+    within(60, || {
+        on_ranks(2, |transport| {
+            let x = transport.rank() as f64 * 0.1;
+            let builder = RankedEngine::builder(0.1).threads(1);
+            let mut engine = builder.radii(RadiusRule::Gather).build::<f64>(transport)?;
+            let set = engine.add_point_set(&[[x, 0.0, 0.0]], None)?;
+            // A tenth in `f32` is more than a tenth, and the message has the digits that say it.
+            for refused in [
+                engine.set_radii(set, &[0.1f32]),
+                (engine.query_with_radii(&[[x; 3]], &[0.1f32], set)).map(drop),
+            ] {
+                let error = refused.unwrap_err().to_string();
+                let digits =
+                    "has the radius 0.10000000149011612: it must be positive and at most 0.1";
+                assert!(error.contains(digits), "{error}");
+            }
+            engine.set_radii(set, &[0.1f64])?;
+            assert_eq!(
+                engine.count_neighbors(set, set)?,
+                [1],
+                "exactly a tenth away"
+            );
+            engine.set_radii(set, &[0.1f64.next_down()])?;
+            assert_eq!(engine.count_neighbors(set, set)?, [0]);
+            engine.set_radii(set, &[0.05f32])?;
+            assert_eq!(engine.count_neighbors(set, set)?, [0]);
+            let error = engine.set_radius(0.05).unwrap_err().to_string();
+            let digits = "has the radius 0.05000000074505806, more than 0.05";
+            assert!(error.contains(digits), "{error}");
+            Ok(())
+        });
+        on_ranks(2, |transport| {
+            let x = transport.rank() as f32 * 0.1;
+            let builder = RankedEngine::builder(0.1).threads(1);
+            let mut engine = builder.radii(RadiusRule::Gather).build::<f32>(transport)?;
+            let set = engine.add_point_set(&[[x, 0.0, 0.0]], None)?;
+            let error = engine.set_radii(set, &[0.11f64]).unwrap_err().to_string();
+            assert!(error.contains("has the radius 0.11: "), "{error}");
+            // Rounded, as the radius of the engine is.
+            engine.set_radii(set, &[0.1f64])?;
+            assert_eq!(engine.count_neighbors(set, set)?, [1]);
+            Ok(())
+        });
+    });
+}

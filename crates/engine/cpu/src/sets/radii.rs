@@ -184,16 +184,6 @@ trait Given: Copy + Into<Value> + Sync {
 
     /// The same number.
     fn double(self) -> f64;
-
-    /// Returns true if it can be the radius of a point in a search with this largest radius.
-    fn is_usable(self, largest: Radius) -> bool {
-        match largest.precision() {
-            Precision::Single => (Radius::MIN..=largest.value()).contains(&self.single()),
-            Precision::Double => {
-                (f64::from(Radius::MIN)..=largest.value_f64()).contains(&self.double())
-            }
-        }
-    }
 }
 
 impl Given for f32 {
@@ -282,7 +272,7 @@ impl CpuBackend {
 
 /// Checks that every radius can be that of a point where `largest` is the largest.
 fn check_each<T: Given>(radii: &[T], largest: Radius) -> Result<(), Error> {
-    let is_bad = |(_, value): &(usize, &T)| !value.is_usable(largest);
+    let is_bad = |(_, value): &(usize, &T)| !largest.bounds((**value).into());
     let all = || radii.par_iter().with_min_len(SHARE).enumerate();
     let bad = |item: (usize, &T)| if is_bad(&item) { item.0 } else { usize::MAX };
     let index = all().map(bad).combined(|| usize::MAX, usize::min);
@@ -291,7 +281,7 @@ fn check_each<T: Given>(radii: &[T], largest: Radius) -> Result<(), Error> {
     };
     Err(ErrorKind::PointRadius {
         index,
-        value: value.into(),
+        value: largest.as_refused(value.into()),
         largest: largest.as_given(),
         count: (all().map(|item| usize::from(is_bad(&item)))).combined(|| 0, |a, b| a + b),
         points: radii.len(),
@@ -359,6 +349,14 @@ mod tests {
                 "{error}"
             );
         }
+        // In double precision a tenth in `f32` is more than a tenth, and is printed as such.
+        let (points, tenths) = ([[0.0f64; 3]; 2], [0.1f32; 2]);
+        let error = backend.sort_radii(&tenths, &in_double(&points, 0.1), &mut sorted);
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.contains("radius 0.10000000149011612, which"),
+            "{error}"
+        );
         let error = backend.sort_radii(&radii[..9], &grid, &mut sorted);
         let error = error.unwrap_err().to_string();
         assert!(

@@ -169,6 +169,25 @@ impl Radius {
         self.squared_f64
     }
 
+    /// Returns true if a point may have the radius `own` in a search with this largest radius: in
+    /// the precision of the search it is at least [`MIN`](Self::MIN) and at most this one.
+    pub fn bounds(self, own: Value) -> bool {
+        match self.precision {
+            Precision::Single => (Self::MIN..=self.value).contains(&(own.get() as f32)),
+            Precision::Double => (f64::from(Self::MIN)..=self.value_f64).contains(&own.get()),
+        }
+    }
+
+    /// The radius `own` of a point that is not [within bounds](Self::bounds), for messages. In a
+    /// search in double precision it has the digits of an `f64`: those of an `f32` may be the
+    /// digits of this radius, which is another number.
+    pub fn as_refused(self, own: Value) -> Value {
+        match self.precision {
+            Precision::Single => own,
+            Precision::Double => Value::Double(own.get()),
+        }
+    }
+
     /// The radius in its precision, for messages.
     pub fn as_given(self) -> Value {
         match self.precision {

@@ -482,12 +482,9 @@ __device__ __forceinline__ void write_masks(const Walk& walk, const Outlet& outl
     if (WRAPPED) visit_proxies(walk, target, proxies_of(walk.sources), masker, mask);
     else visit_given(walk, target, masker, mask);
 #if NF_WIDE
-    // These have no bits.
-    const u32 walked = masker.count;
+    // These have no bits: flat_expand compares them again.
     visit_apart<NF_HALF>(walk, target, masker);
-    if (masker.count == walked) return;
     outlet.counts[slot] = masker.count;
-    words.incomplete(Cells::ROWS - 1) = 1;
 #endif
 }
 
@@ -530,6 +527,24 @@ __device__ __forceinline__ void prefetch(const MaskWords<const u32>& words) {
 #include "flat_pairs.cuh"
 #else
 
+#if NF_WIDE
+
+// Stages the wide sources of a list, from `place` on.
+struct Stager {
+    static constexpr bool LEAN = false, IMAGES = false, DISTANCES = false, TAKES_BITS = false;
+    u32* stage;
+    u32 room;
+    u32& place;
+    __device__ __forceinline__ const float4* sources() const { return nullptr; }
+    __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float index) {
+        if (!hit) return;
+        if (place < room) stage[place] = __float_as_uint(index);
+        place++;
+    }
+};
+
+#endif
+
 // Writes the lists of the targets whose masks were written. The lists of a block are one range of
 // entries: they are staged in shared memory, `room` at a time, and written side by side. Targets
 // whose masks are not complete are left to flat_lists, which overwrites what is written in the
@@ -556,7 +571,7 @@ flat_expand(const __grid_constant__ KernelWalk walk, const __grid_constant__ Out
         const bool meets = start - begin < staged + room && start + count > begin + staged;
 #if NF_WIDE
         // The lists of wide targets are left to flat_wide_lists.
-        if (!__syncthreads_or(meets && count > 0 && !is_wide(target))) continue;
+        if (!__syncthreads_or(meets && count > 0 && !has_block(walk, target))) continue;
 #endif
         if (count > 0 && meets && !left) {
             // Large for a list that begins before this part, until the part begins.
@@ -567,6 +582,10 @@ flat_expand(const __grid_constant__ KernelWalk walk, const __grid_constant__ Out
                 if (place < room) stage[place] = entry;
                 place++;
             });
+#if NF_WIDE
+            auto stager = filtered<Stager>(walk, target, stage, room, place);
+            visit_apart<NF_HALF>(walk, target, stager);
+#endif
         }
         __syncthreads();
         const u32 length = static_cast<u32>(min(entries - staged, static_cast<u64>(room)));

@@ -48,12 +48,17 @@ __device__ __forceinline__ TargetFilter wide_filter(const Walk& walk, const Targ
     return filter;
 }
 
+// Whether a target is wide and left to the kernels of flat_wide.cuh.
+__device__ __forceinline__ bool has_block(const Walk& walk, const Target& target) {
+    return is_wide(target) && filters_of(walk).wide_targets;
+}
+
 // Number of sources that a target is compared with one by one, beside those that it is walked to:
 // the wide ones, where the radii of sources count. All of them for a wide target, unless it is left
 // to the kernels of flat_wide.cuh.
 __device__ __forceinline__ u32 sources_apart(const Walk& walk, const Target& target) {
     const Filters& filters = filters_of(walk);
-    if (is_wide(target)) return filters.wide_targets ? 0 : walk.sources.count;
+    if (is_wide(target)) return has_block(walk, target) ? 0 : walk.sources.count;
     return filters.wide_sources ? __ldg(filters.wide_sources) : 0;
 }
 

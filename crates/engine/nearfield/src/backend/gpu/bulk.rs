@@ -14,8 +14,7 @@
 //! Cells are smaller along every axis or not made, so a walk tests no more candidates than in cells
 //! of the largest radius. What comes on top are the comparisons with the few. They may be at most a
 //! [tenth](MAX_APART) of the candidates in cells of the largest radius, and those are counted low:
-//! a set whose points crowd has more of them than one whose points lie evenly. Lists in which there
-//! are some of the few are walked twice more, which the model counts too.
+//! a set whose points crowd has more of them than one whose points lie evenly.
 //!
 //! **Invariant:** the choice depends on radii and bounds alone, not on times.
 
@@ -42,12 +41,11 @@ const MAX_APART: f64 = 0.1;
 /// Share of a cube around a target's cells that its candidates fill: rows are cut to chords.
 const PRUNED: f64 = 0.6;
 
-/// Walks of a target whose list holds points of larger radius: rows are walked again to count and
-/// to write it.
-const WALKS: f64 = 3.0;
+/// Times that a target is compared with the sources of larger radius: lists are counted and written.
+const TIMES: f64 = 2.0;
 
-/// Candidates that a device tests for all targets while one block tests one for a wide target. A
-/// block runs on one of more than a hundred multiprocessors.
+/// Candidates that a device tests for all targets while one block tests one for a wide target, as
+/// often as its list needs. A block runs on one of more than a hundred multiprocessors.
 const BLOCK: f64 = 256.0;
 
 /// Wide targets that have a block each at a time.
@@ -209,7 +207,6 @@ impl BulkModel {
             let share = |axis: usize| ((2.0 * reach + edges[axis]) / self.extent[axis]).min(1.0);
             PRUNED * points * [0, 1, 2].map(share).into_iter().product::<f64>()
         };
-        let walks = if wide > 0 && of_sources { WALKS } else { 1.0 };
         let reach = |own: f32| f64::from(if of_sources { radius } else { own.min(radius) });
         let searching = (self.radii.each()).filter(|&(_, own)| !of_targets || own <= radius);
         let own: f64 = searching
@@ -228,12 +225,9 @@ impl BulkModel {
         }
         let rounds = wide.div_ceil(BLOCKS) as f64;
         let targets = if of_targets { rounds * BLOCK } else { 0.0 };
-        let sources = if of_sources { wide as f64 } else { 0.0 };
+        let sources = if of_sources { TIMES * wide as f64 } else { 0.0 };
         let apart = START + points * (targets + sources);
-        Some(Cost {
-            walked: walks * walked,
-            apart,
-        })
+        Some(Cost { walked, apart })
     }
 }
 

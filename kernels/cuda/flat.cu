@@ -527,24 +527,6 @@ __device__ __forceinline__ void prefetch(const MaskWords<const u32>& words) {
 #include "flat_pairs.cuh"
 #else
 
-#if NF_WIDE
-
-// Stages the wide sources of a list, from `place` on.
-struct Stager {
-    static constexpr bool LEAN = false, IMAGES = false, DISTANCES = false, TAKES_BITS = false;
-    u32* stage;
-    u32 room;
-    u32& place;
-    __device__ __forceinline__ const float4* sources() const { return nullptr; }
-    __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float index) {
-        if (!hit) return;
-        if (place < room) stage[place] = __float_as_uint(index);
-        place++;
-    }
-};
-
-#endif
-
 // Writes the lists of the targets whose masks were written. The lists of a block are one range of
 // entries: they are staged in shared memory, `room` at a time, and written side by side. Targets
 // whose masks are not complete are left to flat_lists, which overwrites what is written in the

@@ -61,4 +61,22 @@ __device__ __forceinline__ u64 write_by_warp(
     return next;
 }
 
+#if NF_WIDE
+
+// Stages the wide sources of a list, from `place` on.
+struct Stager {
+    static constexpr bool LEAN = false, IMAGES = false, DISTANCES = false, TAKES_BITS = false;
+    u32* stage;
+    u32 room;
+    u32& place;
+    __device__ __forceinline__ const float4* sources() const { return nullptr; }
+    __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float index) {
+        if (!hit) return;
+        if (place < room) stage[place] = __float_as_uint(index);
+        place++;
+    }
+};
+
+#endif
+
 #endif

@@ -27,16 +27,14 @@ __device__ __forceinline__ float boxes_to_nearest(
     return 0.0f - rintf(boxes);
 }
 
-// The nearest image of a source that is more than a box away.
-__device__ __forceinline__ NearestImage far_image(const Walk& walk, const float3& d) {
-    i64 image[3];
+// The vector to the nearest image of a source that is more than a box away. The lattice of a search
+// in a tilted box has rows of open axes too, whose number of boxes says nothing.
+__device__ __forceinline__ float3 far_shift(const Walk& walk, const float3& d, i64* image) {
     for (int axis = 0; axis < 3; axis++) {
-        // The lattice of a search has rows of open axes too.
         const double* const row = walk.lattice.inverse[axis];
-        const double boxes = 0.0 - rint((row[0] * d.x + row[1] * d.y) + row[2] * d.z);
-        image[axis] = walk.lattice.length[axis] == 0.0 ? 0 : static_cast<i64>(boxes);
+        image[axis] = static_cast<i64>(0.0 - rint((row[0] * d.x + row[1] * d.y) + row[2] * d.z));
     }
-    return {image[0], image[1], image[2], image_vector(walk.lattice, image[0], image[1], image[2])};
+    return image_vector(walk.lattice, image[0], image[1], image[2]);
 }
 
 // The nearest image of a source at this difference of the coordinates.
@@ -45,17 +43,18 @@ __device__ __forceinline__ NearestImage nearest_image(
     const float a = boxes_to_nearest(inverse, 0, tilted, d);
     const float b = boxes_to_nearest(inverse, 1, tilted, d);
     const float c = boxes_to_nearest(inverse, 2, tilted, d);
-    if (fmaxf(fmaxf(fabsf(a), fabsf(b)), fabsf(c)) > 1.0f) return far_image(walk, d);
     const float(*const shifts)[3] = walk.lattice.shifts;
-    NearestImage image = {static_cast<i64>(a), static_cast<i64>(b), static_cast<i64>(c),
-                          make_float3(a * shifts[HERE + 1][0], b * shifts[HERE + 3][1], c * shifts[HERE + 9][2])};
-    if (tilted) {
+    float3 shift = make_float3(a * shifts[HERE + 1][0], b * shifts[HERE + 3][1], c * shifts[HERE + 9][2]);
+    i64 image[3] = {static_cast<i64>(a), static_cast<i64>(b), static_cast<i64>(c)};
+    if (fmaxf(fmaxf(fabsf(a), fabsf(b)), fabsf(c)) > 1.0f) {
+        shift = far_shift(walk, d, image);
+    } else if (tilted) {
         const bool here = a == 0.0f && b == 0.0f && c == 0.0f;
-        image.shift = here ? make_float3(0.0f, 0.0f, 0.0f)
-                           : near_image_vector<true>(
-                                 walk.lattice, static_cast<int>(a), static_cast<int>(b), static_cast<int>(c));
+        shift = here ? make_float3(0.0f, 0.0f, 0.0f)
+                     : near_image_vector<true>(
+                           walk.lattice, static_cast<int>(a), static_cast<int>(b), static_cast<int>(c));
     }
-    return image;
+    return {image[0], image[1], image[2], shift};
 }
 
 #endif

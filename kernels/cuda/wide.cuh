@@ -28,7 +28,13 @@ __device__ __forceinline__ void visit_wide_pair(const Walk& walk, const Target& 
     const float3 d = make_float3(
         __fsub_rn(at.x, target.x), __fsub_rn(at.y, target.y), __fsub_rn(at.z, target.z));
     NearestImage image = {0, 0, 0, make_float3(0.0f, 0.0f, 0.0f)};
-    if (walk.lattice.periodic) image = nearest_image(walk, filters_of(walk).inverse, walk.lattice.tilted, d);
+    if (walk.lattice.periodic) {
+        image = nearest_image(walk, filters_of(walk).inverse, walk.lattice.tilted, d);
+        const double* const length = walk.lattice.length;
+        if (length[0] == 0.0) image.a = 0;
+        if (length[1] == 0.0) image.b = 0;
+        if (length[2] == 0.0) image.c = 0;
+    }
     const float dx = __fadd_rn(d.x, image.shift.x);
     const float dy = __fadd_rn(d.y, image.shift.y);
     const float dz = __fadd_rn(d.z, image.shift.z);

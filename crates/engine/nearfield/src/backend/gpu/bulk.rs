@@ -41,7 +41,7 @@ const MAX_APART: f64 = 0.1;
 /// Share of a cube around a target's cells that its candidates fill: rows are cut to chords.
 const PRUNED: f64 = 0.6;
 
-/// Times that a target is compared with the sources of larger radius: lists are counted and written.
+/// Times that a target is compared with sources of larger radius: lists are counted and written.
 const TIMES: f64 = 2.0;
 
 /// Candidates that a device tests for all targets while one block tests one for a wide target, as

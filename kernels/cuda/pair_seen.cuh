@@ -31,10 +31,13 @@ private:
     static __device__ __forceinline__ double root(double x) { return __dsqrt_rn(x); }
 };
 
-// Vectors of the images up to IMAGE_STEPS boxes away along each axis of a straight box are looked
-// up in single precision: a product takes conversions, each of which takes as long as eight sums.
-using nf::IMAGE_STEPS;
-constexpr u32 STEPS = 2 * IMAGE_STEPS + 1;
+// Vectors of near images are looked up in single precision: a product takes conversions, each of
+// which takes as long as eight sums. Of a straight box `Walk::steps` has the numbers along each
+// axis, for up to IMAGE_STEPS boxes on either side. Of a tilted one it has x of all images up to
+// TILTED_STEPS boxes away along each vector, a fastest, then y, then z.
+using nf::IMAGE_STEPS, nf::TILTED_STEPS;
+constexpr u32 STEPS = 2 * IMAGE_STEPS + 1, TILTED_ALONG = 2 * TILTED_STEPS + 1;
+constexpr u32 TILTED_IMAGES = TILTED_ALONG * TILTED_ALONG * TILTED_ALONG;
 
 // A whole number below 2^31 in magnitude, by a sum.
 __device__ __forceinline__ double as_double(int number) {
@@ -48,7 +51,14 @@ __device__ __forceinline__ double as_double(int number) {
 // The vector of an image at most IMAGE_STEPS boxes away along each axis.
 __device__ __forceinline__ GivenVector near_vector(const Walk& walk, int a, int b, int c) {
     const Lattice& lattice = walk.lattice;
-    if (!DOUBLE && walk.steps) {
+    if (!DOUBLE && walk.steps && lattice.tilted) {
+        const u32 x = static_cast<u32>(a) + TILTED_STEPS, y = static_cast<u32>(b) + TILTED_STEPS,
+                  z = static_cast<u32>(c) + TILTED_STEPS;
+        if (max(max(x, y), z) < TILTED_ALONG) {
+            const float* const at = walk.steps + ((z * TILTED_ALONG + y) * TILTED_ALONG + x);
+            return GivenVector{__ldg(at), __ldg(at + TILTED_IMAGES), __ldg(at + 2 * TILTED_IMAGES)};
+        }
+    } else if (!DOUBLE && walk.steps) {
         const float* const middle = walk.steps + IMAGE_STEPS;
         return GivenVector{__ldg(middle + a), __ldg(middle + static_cast<int>(STEPS) + b),
                            __ldg(middle + static_cast<int>(2 * STEPS) + c)};

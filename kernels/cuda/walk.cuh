@@ -43,7 +43,7 @@ struct Walk {
     Points targets;
     Points sources;
     const Row* rows;     // neighbour rows of the lattice
-    // Single precision, straight boxes: see `near_vector` of pair_seen.cuh; else null.
+    // Single precision, periodic boxes: see `near_vector` of pair_seen.cuh; else null.
     const float* steps;
     u32 row_count;
     u32 same_set;        // a point is not its own neighbour
@@ -172,6 +172,14 @@ __device__ __forceinline__ GivenVector given_position(const Points& points, u32 
     return GivenVector{static_cast<Given>(at[0]), static_cast<Given>(at[1]), static_cast<Given>(at[2])};
 }
 
+// The proxy of a target in single precision, as sorting has left it. Proxies of points in the box
+// are their positions.
+__device__ __forceinline__ float3 proxy_at(const Points& points, const Target& target) {
+    if (!points.flags[ANY_WRAPPED]) return make_float3(target.x, target.y, target.z);
+    const float4 proxy = __ldg(points.proxies + (points.slots ? points.slots[target.slot] : target.slot));
+    return make_float3(proxy.x, proxy.y, proxy.z);
+}
+
 // The same of a target that is not a proxy in single precision.
 __device__ __forceinline__ GivenVector given_position(const Points& points, const Target& target) {
     if (DOUBLE) return given_position(points, target.slot);
@@ -185,6 +193,14 @@ template <class Work>
 constexpr bool IS_EXACT = false;
 template <class Work>
 constexpr bool IS_EXACT<Exact<Work>> = true;
+
+// A job whose candidates are seen in images of their own (imaged.cuh).
+template <class Work, bool TILTED>
+struct Imaged;
+template <class Work>
+constexpr bool IS_IMAGED = false;
+template <class Work, bool TILTED>
+constexpr bool IS_IMAGED<Imaged<Work, TILTED>> = true;
 
 // What squared distances of candidates are compared with: no neighbour is farther.
 __device__ __forceinline__ float limit_of(const Walk& walk, const Target& target) {

@@ -6,7 +6,8 @@
 //! `cargo bench -p nearfield-gpu [-- --strategies --cells=KxX,… CLOUD/POINTS/RADIUS[/DOMAIN] …]`;
 //! `--cells` chooses cells to a radius along y and z, and how many along x for each; without
 //! arguments the clouds of the tables in docs/measurements/gpu.md. DOMAIN is `open`, `periodic` (a
-//! box that the cloud fills), `left` (the same, with points that have left it) or `tilted`.
+//! box that the cloud fills), `left` (the same, with points that have left it), `unwrapped` (the
+//! same, all points up to a box outside along each axis), `tilted` or `tilted-left`.
 //! `--strategies` times density and force by all of them.
 #![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
 
@@ -17,7 +18,10 @@ use nearfield_gpu::{
 };
 use nearfield_grid::{Bounds, Domain, Lattice, Precision, Radius};
 use nearfield_pairs::{Channels, ListKind, PairKernel, SphDensity, SphForce, WendlandC2};
-use nearfield_testkit::cloud::{Cloud, drift};
+use nearfield_testkit::{
+    cloud::{Cloud, drift},
+    random::Random,
+};
 use std::env;
 
 const REPETITIONS: usize = 20;
@@ -152,7 +156,13 @@ fn boxed(points: &mut [[f32; 3]], name: &str, side: f64) -> Option<Domain> {
     match name {
         "open" => Some(Domain::OPEN),
         "periodic" | "left" => Domain::new([Some(side); 3]).ok(),
-        "tilted" => {
+        "unwrapped" => {
+            let mut random = Random::new(3);
+            let mut outside = |x: f32| x + (random.below(3) as f32 - 1.0) * length;
+            points.iter_mut().for_each(|at| *at = at.map(&mut outside));
+            Domain::new([Some(side); 3]).ok()
+        }
+        "tilted" | "tilted-left" => {
             for [x, y, z] in points {
                 *x += 0.2 * *y + 0.1 * *z;
                 *y -= 0.15 * *z;

@@ -5,9 +5,10 @@
 //! rounded before it compares.
 
 use super::on_host::{
-    ListMethod, MakeFilters, PathCounts, check_geometry, compiled, is_double, lists, neighbors,
-    radius_of, walks,
+    ListMethod, MakeFilters, PathCounts, check_geometry, compiled, lists, neighbors, radius_of,
+    walks,
 };
+use super::sorted_on_host::is_double;
 use crate::{
     constants,
     launch::{Filters, KernelLattice, Nearest, PairArrays},

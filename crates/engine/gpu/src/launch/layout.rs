@@ -68,6 +68,9 @@ nearfield_shared::shared_structs! {
         /// Single precision: x, y, z of the proxy, and the index, per sorted point. Written, and
         /// read, only if the flag `ANY_WRAPPED` is set.
         pub(crate) proxies: u64,
+        /// Single precision: `wraps` in a byte each per sorted point, and `READ_AHEAD` more behind
+        /// them. Written, and read, only if the flag `ANY_WRAPPED` is set.
+        pub(crate) boxes: u64,
         /// Double precision: x, y and z per sorted point.
         pub(crate) given: u64,
         /// Sorted points before every cell, and all of them behind the last.
@@ -164,8 +167,7 @@ nearfield_shared::shared_structs! {
         pub(crate) sources: Points,
         /// The lattice's neighbour rows.
         pub(crate) rows: u64,
-        /// Vectors of the images up to `IMAGE_STEPS` boxes away along each axis, in single
-        /// precision and in straight boxes; else 0.
+        /// Vectors of near images, in single precision and in periodic boxes; else 0.
         pub(crate) steps: u64,
         /// Number of neighbour rows.
         pub(crate) row_count: u32,
@@ -577,12 +579,21 @@ impl Default for Outlet {
     }
 }
 
-/// Vectors of the images from −`IMAGE_STEPS` to `IMAGE_STEPS` boxes away along each axis, for
-/// `Walk::steps`; none where they are not looked up.
+/// Vectors of near images for `Walk::steps`, as pair_seen.cuh has them; none where they are not
+/// looked up.
 pub(crate) fn image_steps(lattice: &grid::Lattice) -> Vec<f32> {
     let domain = lattice.effective_domain();
-    if domain.is_tilted() || lattice.radius().precision() == Precision::Double {
+    if lattice.radius().precision() == Precision::Double {
         return Vec::new();
+    }
+    if domain.is_tilted() {
+        let far = i64::from(constants::TILTED_STEPS);
+        let along = || -far..=far;
+        let images = along().flat_map(|c| along().map(move |b| (b, c)));
+        let images = images.flat_map(|(b, c)| along().map(move |a| [a, b, c]));
+        let vectors: Vec<_> = images.map(|image| domain.image_vector(image)).collect();
+        let numbers = |axis: usize| vectors.iter().map(move |vector| vector[axis]);
+        return (0..3).flat_map(numbers).collect();
     }
     let far = i64::from(constants::IMAGE_STEPS);
     let along = |axis: usize| {

@@ -19,6 +19,7 @@ mod filters;
 mod metric;
 mod neighbor;
 mod real;
+mod sizes;
 mod sweep;
 mod tilted;
 
@@ -146,6 +147,14 @@ impl<'a, T: Real> Problem<'a, T> {
     /// The neighbours of every target, each list ascending. In a tilted box
     /// every pair is tested.
     pub fn neighbors(&self) -> Vec<Vec<Neighbor>> {
+        match self.small_radius() {
+            Some(small) => self.neighbors_by_size(small),
+            None => self.swept(),
+        }
+    }
+
+    /// The same by one sweep, as wide as the search radius.
+    fn swept(&self) -> Vec<Vec<Neighbor>> {
         match sweep::Sweep::new(self.metric(), self.sources()) {
             Some(sweep) => self.lists(|at, found| sweep.visit(at, found)),
             None => self.brute_force(),

@@ -29,7 +29,8 @@
 // once. In the image HERE differences need no image vector, so the targets of the interior do what
 // those of an open domain do. Points that lie boxes away from the cell they are sorted into
 // (`wrapped`), and all of double precision, are seen as proxies, which lie in one box (exact.cuh);
-// such a target is placed by its position as given.
+// such a target is placed by its proxy, or where that is not near enough (`proxies_place`) by its
+// position as given.
 //
 // In a tilted box cells are leaning boxes. In the frame whose first axis lies along the rows and
 // whose second lies in the plane of x and y, a cell along z is also a step along y and x, and one
@@ -128,7 +129,12 @@ struct Around {
         const float own = __fmaf_rn(target.reach, filters_of(walk).per_radius, filters_of(walk).slack);
         own_reach = fminf(__fmul_rn(own, own), geometry.squared_reach);
 #endif
-        if (TILTED || DOUBLE || (PERIODIC && wrapped)) {
+        if (PERIODIC && !TILTED && !DOUBLE && wrapped && proxies_place(walk.lattice)) {
+            const float3 proxy = proxy_at(walk.targets, target);
+            x = place(0, proxy.x);
+            y = place(1, proxy.y);
+            z = place(2, proxy.z);
+        } else if (TILTED || DOUBLE || (PERIODIC && wrapped)) {
             x = exact_place(walk, target, 0);
             y = exact_place(walk, target, 1);
             z = exact_place(walk, target, 2);
@@ -235,6 +241,18 @@ struct Around {
     __device__ __forceinline__ float place(int axis, float coordinate) const {
         const float beyond = __fsub_rn(coordinate, geometry.corner[axis]);
         return near_enough(__fmaf_rn(beyond, geometry.scale[axis], geometry.offset[axis]));
+    }
+
+    // Whether places of proxies are as good as those of points in the box: a proxy is off by 2^-25
+    // of the length of the box at most, which is less than what the host allows for (`Geometry::of`
+    // of layout.rs) if the table is the box.
+    __device__ __forceinline__ bool proxies_place(const Lattice& lattice) const {
+        bool all = !isinf(lattice.reach);
+        for (int axis = 0; axis < 3; axis++) {
+            const bool open = geometry.low[axis] < -0x20000000;
+            all = all && (open || geometry.high[axis] - geometry.low[axis] == static_cast<int>(points.dims[axis]));
+        }
+        return all;
     }
 
     static __device__ __forceinline__ float exact_place(const Walk& walk, const Target& target, int axis) {

@@ -11,7 +11,7 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef long long i64;
 
-using nf::ANY_WRAPPED, nf::FAILED, nf::NONE;
+using nf::ANY_WRAPPED, nf::FAILED, nf::FAR_WRAPPED, nf::NEAR_BOXES, nf::NEAR_WRAPPED, nf::NONE;
 
 // NF_DOUBLE: positions are given, and pairs decided, in double precision.
 #ifndef NF_DOUBLE
@@ -68,7 +68,8 @@ struct Points {
     // x, y, z, and the caller's index as bits; in double precision x, y and z of the proxy
     const float4* at;
     const int4* wraps;      // whole boxes between a point and its image in the box; if ANY_WRAPPED
-    const float4* proxies;  // single precision: proxies and indices; if ANY_WRAPPED
+    const float4* proxies;  // single precision: proxies and indices; if ANY_WRAPPED…
+    const u32* boxes;       // …and the counts of `wraps` in bytes (imaged.cuh); nf::READ_AHEAD more
     const double* given;    // double precision: x, y and z as given
     const u32* starts;
     const u32* flags;       // what the last sort met: ANY_WRAPPED, FAILED
@@ -245,6 +246,13 @@ __device__ __forceinline__ GivenVector given_image_vector(const Lattice& lattice
         shift[axis] = static_cast<Given>(boxes_along(lattice, boxes, axis));
     }
     return GivenVector{shift[0], shift[1], shift[2]};
+}
+
+// Whole boxes along each axis, none more than NEAR_BOXES, in a byte each: 4 times the number of
+// boxes and 16. The differences of two such words are offsets into tables of images (imaged.cuh).
+__device__ __forceinline__ u32 packed_boxes(const int4& counts) {
+    const u32 x = static_cast<u32>(counts.x + 16), y = static_cast<u32>(counts.y + 16);
+    return 4 * x + 4 * (y << 8) + 4 * (static_cast<u32>(counts.z + 16) << 16);
 }
 
 // Proxies along open axes of double precision are clamped to this distance from the centre.

@@ -17,7 +17,7 @@
 __device__ __forceinline__ Target proxied(const Walk& walk, const Target& target) {
     if (DOUBLE) return target;
     Target seen = target;
-    const float3 proxy = proxy_of(walk.lattice, given_position(walk.targets, target), target.wraps);
+    const float3 proxy = proxy_at(walk.targets, target);
     seen.x = proxy.x;
     seen.y = proxy.y;
     seen.z = proxy.z;
@@ -114,7 +114,7 @@ struct Exact {
             #pragma unroll 1
             for (u32 rest = hits; rest; rest &= rest - 1) {
                 const u32 bit = __ffs(rest) - 1;
-                const PairSeen seen = pair(base + bit);
+                const PairSeen seen = pair(base + bit, given_position(walk.sources, base + bit));
                 if (within(seen) && work.keeps(base + bit, seen)) kept |= 1u << bit;
             }
             work.take(kept, next == 0 ? 32 : __ffs(next) - 1);
@@ -126,10 +126,10 @@ struct Exact {
         }
     }
 
-    __device__ __forceinline__ PairSeen pair(u32 k) const {
+    __device__ __forceinline__ PairSeen pair(u32 k, const GivenVector& source) const {
         int4 to = make_int4(0, 0, 0, 0);
         if (walk.lattice.periodic) to = wraps_of(walk.sources, k);
-        return pair_of_boxes(walk, from, given_position(walk.sources, k), of, to, a, b, c);
+        return pair_of_boxes(walk, from, source, of, to, a, b, c);
     }
 
     // Within the radius, or the target's own where points have theirs.
@@ -138,9 +138,12 @@ struct Exact {
     }
 
     __device__ __forceinline__ void show(u32 k) {
-        const float beside = __ldg(at + k).w;
+        // The job's sources are as given in single precision.
+        const float4 source = __ldg((READS_PAIRS ? work.sources() : at) + k);
+        const float beside = source.w;
         if constexpr (READS_PAIRS) {
-            const PairSeen seen = pair(k);
+            const GivenVector position = DOUBLE ? given_position(walk.sources, k) : GivenVector{source.x, source.y, source.z};
+            const PairSeen seen = pair(k, position);
             if (!within(seen)) return;
 #if NF_FILTERS && NF_DOUBLE
             if (!work.keeps(k, seen)) return;

@@ -6,6 +6,7 @@
 // set in an open domain (NF_ONE_SET), or in any table of an open, a periodic or a tilted domain
 // (NF_AROUND_OPEN and so on). NF_GEOMETRY: lists come with the geometry of their pairs. NF_FILTERS:
 // some pairs within the radius are left out (filter.cuh).
+#include "imaged.cuh"
 #include "masks.cuh"
 #include "warps.cuh"
 #include "work.cuh"
@@ -36,15 +37,6 @@ using Cells = Around<NF_K, NF_OPEN == NF_ONE_SET, PERIODIC, TILTED>;
 #else
 #define NF_ARRAYS
 #endif
-
-// Candidates that are proxies, for the program's job.
-__device__ __forceinline__ const float4* proxies_for(const Walk& walk, const Outlet& outlet) {
-#if NF_WORK == NF_PAIRS
-    return outlet.sources;
-#else
-    return proxies_of(walk.sources);
-#endif
-}
 
 #if NF_WORK == NF_LISTS
 
@@ -114,9 +106,8 @@ flat(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet out
     const Target target = target_at(walk, slot);
     const Rows rows(walk, target);
     auto work = filtered<Work>(walk, target, walk, target, outlet);
-    for (u32 row = lane; row < rows.count(); row += 32) {
-        visit_row_of(walk, rows, row, target, proxies_for(walk, outlet), work);
-    }
+    const float4* const proxies = proxies_of(walk.sources);
+    for (u32 row = lane; row < rows.count(); row += 32) visit_row_of(walk, rows, row, target, proxies, work);
     __syncwarp();
     work.add_up();
     if (lane == 0) work.finish(target);
@@ -190,11 +181,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
 flat_wrapped(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet outlet) {
     await_kernels_before();
     if (!images_differ(walk)) return;
+    __shared__ ImageTables tables;
+    tables.load(walk, threadIdx.x, THREADS);
+    __syncthreads();
     for (u32 slot = blockIdx.x * THREADS + threadIdx.x; slot < walk.targets.count; slot += gridDim.x * THREADS) {
         const Target target = target_at(walk, slot);
         auto work = filtered<Work>(walk, target, walk, target, outlet);
         const Cells cells(walk, target, true);
-        visit_proxies(walk, target, proxies_for(walk, outlet), work, [&](const Target& seen, auto& job) {
+        visit_wrapped<NF_HALF, TILTED>(walk, target, tables, work, [&](const Target& seen, auto& job) {
             visit_around<NF_HALF>(walk, seen, cells, job);
         });
         work.finish(target);
@@ -485,8 +479,10 @@ flat_lists(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outl
 
 #if NF_OPEN != NF_GENERAL
 
+// With `tables` where points have left the box, else null.
 template <bool WRAPPED>
-__device__ __forceinline__ void write_masks(const Walk& walk, const Outlet& outlet, u32 slot) {
+__device__ __forceinline__ void write_masks(
+    const Walk& walk, const Outlet& outlet, u32 slot, const ImageTables* tables) {
     const Target target = target_at(walk, slot);
     const Cells cells(walk, target, WRAPPED);
     const MaskWords<u32> words = {outlet.masks + slot, walk.targets.count};
@@ -494,7 +490,7 @@ __device__ __forceinline__ void write_masks(const Walk& walk, const Outlet& outl
     const auto mask = [&](const Target& seen, auto& work) {
         outlet.counts[slot] = mask_candidates<NF_HALF>(walk, seen, cells, masker, work, words);
     };
-    if (WRAPPED) visit_proxies(walk, target, proxies_of(walk.sources), masker, mask);
+    if constexpr (WRAPPED) visit_wrapped<NF_HALF, TILTED>(walk, target, *tables, masker, mask);
     else visit_given(walk, target, masker, mask);
 }
 
@@ -507,7 +503,7 @@ flat_masks(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outl
         outlet.indices[source] = __float_as_uint(walk.sources.at[source].w);
     }
     if (thread >= walk.targets.count || (NF_APART && images_differ(walk))) return;
-    write_masks<false>(walk, outlet, thread);
+    write_masks<false>(walk, outlet, thread, nullptr);
 }
 
 #if NF_APART
@@ -517,8 +513,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
 flat_masks_wrapped(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet outlet) {
     await_kernels_before();
     if (!images_differ(walk)) return;
+    __shared__ ImageTables tables;
+    tables.load(walk, threadIdx.x, THREADS);
+    __syncthreads();
     for (u32 slot = blockIdx.x * THREADS + threadIdx.x; slot < walk.targets.count; slot += gridDim.x * THREADS) {
-        write_masks<true>(walk, outlet, slot);
+        write_masks<true>(walk, outlet, slot, &tables);
     }
 }
 

@@ -11,7 +11,7 @@ struct Status {
     u32 bad;        // points with a coordinate that is not finite
     u32 first_bad;  // the first of them
     u32 outside;    // points outside the box of the table, or in the empty cells around it
-    u32 wrapped;    // points outside the periodic box
+    u32 wrapped;    // of points outside the periodic box: NEAR_WRAPPED or FAR_WRAPPED
     u32 large_cells;    // cells with more than LARGE_CELL points
     u32 ticket;     // tiles of the scan begun
     u32 bricks;     // bricks of a sparse table
@@ -155,6 +155,19 @@ grid_bounds(const Given* __restrict__ positions, u32 count, Status* status) {
     }
 }
 
+// What a point is that lies this many boxes outside the periodic box along an axis.
+__device__ __forceinline__ u32 wrapped_by(int boxes) {
+    if (boxes == 0) return 0;
+    return static_cast<u32>(boxes) + NEAR_BOXES <= 2 * NEAR_BOXES ? NEAR_WRAPPED : FAR_WRAPPED;
+}
+
+// Notes it. The status is looked at first, because atomics on one place wait for each other.
+__device__ __forceinline__ void note_wrapped(Status* status, u32 found) {
+    if (found == 0) return;
+    volatile const u32* const known = &status->wrapped;
+    if (*known < found) atomicMax(&status->wrapped, found);
+}
+
 // Cell number and arbitrary rank in the cell of every point; counts the points of every cell. Adds
 // the coordinates to the extent.
 template <bool PERIODIC>
@@ -175,21 +188,22 @@ __device__ __forceinline__ void keys(
     const Given at[3] = {x, y, z};
     extent.add(at);
     u32 cell[3];
-    bool outside = false, wrapped = false;
+    bool outside = false;
+    u32 wrapped = 0;
     for (int axis = 0; axis < 3; axis++) {
         const Place place = PERIODIC ? place_of(lattice, axis, x, y, z) : open_place(lattice, axis, at[axis]);
         const double offset = place.cell - static_cast<double>(box.origin[axis]);
         const double first = static_cast<double>(box.pad[axis]);
         const double behind = static_cast<double>(box.dims[axis]) - first;
         outside = outside || !(offset >= first && offset < behind);
-        wrapped = wrapped || place.wraps != 0;
+        if (PERIODIC) wrapped = max(wrapped, wrapped_by(place.wraps));
         cell[axis] = static_cast<u32>(static_cast<int>(offset));
     }
     if (outside) {
         atomicAdd(&status->outside, 1u);
         return;
     }
-    if (PERIODIC && wrapped) atomicMax(&status->wrapped, 1u);
+    if (PERIODIC) note_wrapped(status, wrapped);
     const u32 key = (cell[2] * box.dims[1] + cell[1]) * box.dims[0] + cell[0];
     key_and_rank[i] = make_uint2(key, atomicAdd(&counts[key], 1u));
 }
@@ -237,7 +251,7 @@ grid_claim_bricks(const Given* __restrict__ positions, u32 count, const __grid_c
         return;
     }
     for (int axis = 0; axis < 3; axis++) {
-        if (place_of(lattice, axis, mine[0], mine[1], mine[2]).wraps != 0) atomicMax(&status->wrapped, 1u);
+        note_wrapped(status, wrapped_by(place_of(lattice, axis, mine[0], mine[1], mine[2]).wraps));
     }
     const longlong3 cell = cell_of(lattice, mine[0], mine[1], mine[2]);
     const i64 brick = cell.x >> BRICK_SHIFT;
@@ -406,6 +420,7 @@ struct Settled {
     float4* at;
     int4* wraps;
     float4* proxies;
+    u32* boxes;
     double* given;
     u32* flags;
 
@@ -423,6 +438,11 @@ struct Settled {
         at[slot] = make_float4(static_cast<float>(position.x), static_cast<float>(position.y),
                                static_cast<float>(position.z), as_bits);
         if (wrapped) proxies[slot] = seen;
+    }
+
+    __device__ __forceinline__ void put_boxes(u32 slot, const int4& counts) const {
+        wraps[slot] = counts;
+        if (!DOUBLE) boxes[slot] = packed_boxes(counts);
     }
 };
 
@@ -448,13 +468,16 @@ __device__ __forceinline__ void settle(
         // Loops over candidates read up to READ_AHEAD points behind the last.
         for (u32 k = 0; k < nf::READ_AHEAD; k++) {
             to.at[count + k] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            if (!DOUBLE && wrapped) to.proxies[count + k] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            if (!DOUBLE && wrapped) {
+                to.proxies[count + k] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+                to.boxes[count + k] = packed_boxes(make_int4(0, 0, 0, 0));
+            }
         }
     }
     if (failed) {
         const float nowhere = __uint_as_float(NOT_A_NUMBER);
         to.put(slot, GivenVector{nowhere, nowhere, nowhere}, make_float3(nowhere, nowhere, nowhere), slot, wrapped);
-        if (wrapped) to.wraps[slot] = make_int4(0, 0, 0, 0);
+        if (wrapped) to.put_boxes(slot, make_int4(0, 0, 0, 0));
         return;
     }
     const uint2 mine = placed[slot];
@@ -470,7 +493,7 @@ __device__ __forceinline__ void settle(
     if (wrapped) {
         boxes = make_int4(place_of(lattice, 0, at.x, at.y, at.z).wraps, place_of(lattice, 1, at.x, at.y, at.z).wraps,
                           place_of(lattice, 2, at.x, at.y, at.z).wraps, 0);
-        to.wraps[place] = boxes;
+        to.put_boxes(place, boxes);
     }
     float3 proxy = make_float3(0.0f, 0.0f, 0.0f);
     if (DOUBLE || wrapped) proxy = proxy_of(lattice, at, boxes);
@@ -479,18 +502,18 @@ __device__ __forceinline__ void settle(
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_settle_open(const Given* positions, const __grid_constant__ Lattice lattice, const u32* starts,
-                 const uint2* placed, u32 count, float4* at, int4* wraps, float4* proxies, double* given, u32* flags,
-                 Status* status) {
+                 const uint2* placed, u32 count, float4* at, int4* wraps, float4* proxies, u32* boxes,
+                 double* given, u32* flags, Status* status) {
     await_kernels_before();
-    settle<false>(positions, lattice, starts, placed, count, {at, wraps, proxies, given, flags}, status);
+    settle<false>(positions, lattice, starts, placed, count, {at, wraps, proxies, boxes, given, flags}, status);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_settle_periodic(const Given* positions, const __grid_constant__ Lattice lattice, const u32* starts,
-                     const uint2* placed, u32 count, float4* at, int4* wraps, float4* proxies, double* given,
-                     u32* flags, Status* status) {
+                     const uint2* placed, u32 count, float4* at, int4* wraps, float4* proxies, u32* boxes,
+                     double* given, u32* flags, Status* status) {
     await_kernels_before();
-    settle<true>(positions, lattice, starts, placed, count, {at, wraps, proxies, given, flags}, status);
+    settle<true>(positions, lattice, starts, placed, count, {at, wraps, proxies, boxes, given, flags}, status);
 }
 
 // Start and length of every list, from sorted order to the caller's.

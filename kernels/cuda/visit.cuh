@@ -36,6 +36,20 @@ struct Two {
     }
 };
 
+// Tells a job that sees candidates in images of their own which two come next.
+template <class Work>
+__device__ __forceinline__ void meet_two(Work& work, u32 k) {
+    if constexpr (IS_IMAGED<Work>) work.meet(k);
+}
+
+// One of them as seen from the target. `shifts` are the numbers of the image vector of the cells.
+template <class Work, class... Shifts>
+__device__ __forceinline__ Difference seen_from(
+    const Target& target, const float4& source, u32 j, const Work& work, const Shifts&... shifts) {
+    if constexpr (IS_IMAGED<Work>) return Difference(target, source, work.shift(j));
+    else return Difference(target, source, shifts...);
+}
+
 // Shows `work` a run by show(part): as a whole or, where candidates are proxies, 32 at a time,
 // which are then decided together.
 template <class Work, class Show>
@@ -60,10 +74,11 @@ __device__ __forceinline__ void visit_plain(const Walk& walk, const Target& targ
     #pragma unroll 1
     for (u32 k = run.x; k < run.y; k += 2) {
         const Two two(sources, k);
+        meet_two(work, k);
         #pragma unroll
         for (u32 j = 0; j < 2; j++) {
             const float4& source = two.of[j];
-            const Difference d(target, source);
+            const Difference d = seen_from(target, source, j, work);
             bool hit = d.squared <= r2;
             if (SELF) hit = hit && k != target.itself - j;
             if (j > 0) hit = hit && k < run.y - 1;
@@ -104,6 +119,7 @@ __device__ __forceinline__ void visit_ring(
     if (ACROSS && (row.image_y != 0 || row.image_z != 0)) itself = NONE;
     Image image = around.image_of(walk, row, ring.first);
     const Image beyond = around.image_of(walk, row, ring.second);
+    tell_image(work, image.a, image.b, image.c);
     #pragma unroll 1
     while (true) {
         if (k >= end) {
@@ -111,21 +127,22 @@ __device__ __forceinline__ void visit_ring(
             end = next = ring.second.run.y;
             image.a = beyond.a;
             image.shift = beyond.shift;
+            tell_image(work, image.a, image.b, image.c);
         }
         if (k >= end) break;
         const Two two(sources, k);
+        meet_two(work, k);
         #pragma unroll
         for (u32 j = 0; j < 2; j++) {
             const float4& source = two.of[j];
-            const Difference d =
-                WHOLE ? Difference(target, source, image.shift) : Difference(target, source, image.shift.x);
+            const Difference d = WHOLE ? seen_from(target, source, j, work, image.shift)
+                                       : seen_from(target, source, j, work, image.shift.x);
             bool hit = d.squared <= r2 && k != itself - j;
             if (j > 0) hit = hit && k < end - 1;
             if (HALF) {
                 const u32 index = __float_as_uint(source.w);
                 hit = hit && wanted<HALF>(target.index, index, image.a, image.b, image.c);
             }
-            tell_image(work, image.a, image.b, image.c);
             work.visit(hit, k + j, d.x, d.y, d.z, d.squared, source.w);
         }
         k += 2;
@@ -148,10 +165,11 @@ __device__ __forceinline__ void visit_row(
             #pragma unroll 1
             for (u32 k = run.x; k < run.y; k += 2) {
                 const Two two(sources, k);
+                meet_two(work, k);
                 #pragma unroll
                 for (u32 j = 0; j < 2; j++) {
                     const float4& source = two.of[j];
-                    const Difference d(target, source, image.shift);
+                    const Difference d = seen_from(target, source, j, work, image.shift);
                     bool hit = d.squared <= r2 && k != itself - j;
                     if (j > 0) hit = hit && k < run.y - 1;
                     if (HALF) {

@@ -156,6 +156,14 @@ __device__ __forceinline__ GivenVector given_position(const Points& points, u32 
     return GivenVector{static_cast<Given>(at[0]), static_cast<Given>(at[1]), static_cast<Given>(at[2])};
 }
 
+// The proxy of a target in single precision, as sorting has left it. Proxies of points in the box
+// are their positions.
+__device__ __forceinline__ float3 proxy_at(const Points& points, const Target& target) {
+    if (!points.flags[ANY_WRAPPED]) return make_float3(target.x, target.y, target.z);
+    const float4 proxy = __ldg(points.proxies + (points.slots ? points.slots[target.slot] : target.slot));
+    return make_float3(proxy.x, proxy.y, proxy.z);
+}
+
 // The same of a target that is not a proxy in single precision.
 __device__ __forceinline__ GivenVector given_position(const Points& points, const Target& target) {
     if (DOUBLE) return given_position(points, target.slot);
@@ -169,6 +177,14 @@ template <class Work>
 constexpr bool IS_EXACT = false;
 template <class Work>
 constexpr bool IS_EXACT<Exact<Work>> = true;
+
+// A job whose candidates are seen in images of their own (imaged.cuh).
+template <class Work>
+struct Imaged;
+template <class Work>
+constexpr bool IS_IMAGED = false;
+template <class Work>
+constexpr bool IS_IMAGED<Imaged<Work>> = true;
 
 // What squared distances of candidates are compared with: no neighbour is farther.
 __device__ __forceinline__ float limit_of(const Walk& walk, const Target& target) {

@@ -223,15 +223,12 @@ struct Work {
 };
 
 // x, y, z and the first channel of every sorted source, and the channels that follow. The
-// channels of one source are side by side, those of the next `stride` numbers farther on. Walks
-// around single targets see proxies of points outside the box.
+// channels of one source are side by side, those of the next `stride` numbers farther on.
 extern "C" __global__ void __launch_bounds__(nf::GRID_THREADS)
 gather_fields(const __grid_constant__ Points points, const float* __restrict__ fields, u32 stride,
               float4* __restrict__ sources, float4* __restrict__ more) {
     await_kernels_before();
-    // Traversals over lists test positions as given.
-    constexpr bool AROUND = NF_OPEN == NF_AROUND_PERIODIC || NF_OPEN == NF_AROUND_TILTED;
-    const float4* const at = AROUND ? proxies_of(points) : points.at;
+    const float4* const at = points.at;
     const u32 count = points.count;
     const u32 slot = blockIdx.x * nf::GRID_THREADS + threadIdx.x;
     if (slot >= count) return;

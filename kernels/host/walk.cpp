@@ -2,6 +2,7 @@
 // NF_FILTERS pairs are left out as kernels do it.
 #include "cuda.hpp"
 #include "../cuda/ascend.cuh"
+#include "../cuda/imaged.cuh"
 #include "../cuda/masks.cuh"
 #include "../cuda/warps.cuh"
 
@@ -49,9 +50,32 @@ struct Listing {
     }
 };
 
-// How lists are found: by walking once to count and once to write, by masks, or row by row as the
-// lanes of a warp do.
-enum class ListMethod : u32 { Walks, Masks, Rows };
+// The same by the displacements that a pair kernel sees, in a straight box whose images are near:
+// the image of a pair is what its displacement lacks.
+struct Displaced {
+    static constexpr bool LEAN = true, IMAGES = false, DISTANCES = true, TAKES_BITS = false;
+    Listing& listing;
+    const float4* sources() const { return listing.walk.sources.at; }
+    void visit(bool hit, u32 k, float dx, float dy, float dz, float d2, float) {
+        if (!hit || !listing.to) return listing.visit(hit, k, dx, dy, dz, d2, 0.0f);
+        const Walk& walk = listing.walk;
+        const GivenVector from = given_position(walk.targets, listing.target), to = given_position(walk.sources, k);
+        const double lacking[3] = {dx - (double(to.x) - from.x), dy - (double(to.y) - from.y), dz - (double(to.z) - from.z)};
+        i64 image[3];
+        for (int axis = 0; axis < 3; axis++) {
+            const double length = walk.lattice.length[axis];
+            image[axis] = length == 0.0 ? 0 : static_cast<i64>(std::floor(lacking[axis] / length + 0.5));
+        }
+        PairSeen pair(walk, from, to, image[0], image[1], image[2]);
+        pair.d = {dx, dy, dz};
+        pair.squared = d2;
+        listing.put(k, pair);
+    }
+};
+
+// How lists are found: by walking once to count and once to write, by masks, row by row as the
+// lanes of a warp do, or as pair kernels walk.
+enum class ListMethod : u32 { Walks, Masks, Rows, Kernels };
 
 template <class Rows, class Listing>
 static void list_rows(const Walk& walk, const Target& target, const Rows& rows, Listing& listing) {
@@ -59,11 +83,13 @@ static void list_rows(const Walk& walk, const Target& target, const Rows& rows, 
     for (u32 row = 0; row < rows.count(); row++) visit_row_of(walk, rows, row, target, proxies, listing);
 }
 
-// Calls visit(target, work), with what sees proxies where candidates are proxies.
-template <class Work, class Visit>
+// Calls visit(target, work), with what sees points outside the box where there are any.
+template <bool HALF, bool TILTED, class Work, class Visit>
 static void visit_either(const Walk& walk, const Target& target, Work& work, Visit visit) {
-    if (images_differ(walk)) visit_proxies(walk, target, proxies_of(walk.sources), work, visit);
-    else visit_given(walk, target, work, visit);
+    if (!images_differ(walk)) return visit_given(walk, target, work, visit);
+    ImageTables tables;
+    tables.load(walk, 0, 1);
+    visit_wrapped<HALF, TILTED>(walk, target, tables, work, visit);
 }
 
 template <bool HALF, bool PERIODIC, class Cells, class Listing>
@@ -74,15 +100,21 @@ static void list_around(const Walk& walk, const Target& target, Listing& listing
     const bool wrapped = images_differ(walk);
     const Cells cells(walk, target, wrapped);
     constexpr int ROWS = Cells::ROWS - 1;
-    const auto list = [&] {
-        visit_either(walk, target, listing, [&](const Target& seen, auto& work) { visit_around<HALF>(walk, seen, cells, work); });
-    };
-    if (means == ListMethod::Walks) return list();
+    constexpr bool TILTED = Cells::LEANING;
+    const auto around = [&](const Target& seen, auto& work) { visit_around<HALF>(walk, seen, cells, work); };
+    const auto list = [&] { visit_either<HALF, TILTED>(walk, target, listing, around); };
+#if !NF_DOUBLE
+    if (means == ListMethod::Kernels && !TILTED && images_near(walk)) {
+        Displaced displaced{listing};
+        return visit_either<HALF, TILTED>(walk, target, displaced, around);
+    }
+#endif
+    if (means == ListMethod::Walks || means == ListMethod::Kernels) return list();
     std::vector<u32> words(ROWS * ROWS + 1, ~0u);
     const MaskWords<u32> written = {words.data(), 1};
     auto masker = filtered<Masker>(walk, target, walk);
     u32 count = 0;
-    visit_either(walk, target, masker, [&](const Target& seen, auto& work) {
+    visit_either<HALF, TILTED>(walk, target, masker, [&](const Target& seen, auto& work) {
         count = mask_candidates<HALF>(walk, seen, cells, masker, work, written);
     });
     if (listing.to && written.incomplete(ROWS)) {
@@ -167,14 +199,18 @@ extern "C" void order_by_distance(
     *nth = nth_pair(list, k);
 }
 
-// Cell and whole boxes along each axis of a point, and its proxy, as sorting finds them.
-extern "C" void place_of_point(const Lattice* lattice, const Given* at, double* cells, int* wraps, float* proxy) {
+// Cell and whole boxes along each axis of a point, these packed, and its proxy, as sorting finds
+// them.
+extern "C" void place_of_point(
+    const Lattice* lattice, const Given* at, double* cells, int* wraps, u32* boxes, float* proxy) {
     for (int axis = 0; axis < 3; axis++) {
         const auto place = place_of(*lattice, axis, at[0], at[1], at[2]);
         cells[axis] = place.cell;
         wraps[axis] = place.wraps;
     }
-    const float3 seen = proxy_of(*lattice, GivenVector{at[0], at[1], at[2]}, int4{wraps[0], wraps[1], wraps[2], 0});
+    const int4 counts = {wraps[0], wraps[1], wraps[2], 0};
+    *boxes = packed_boxes(counts);
+    const float3 seen = proxy_of(*lattice, GivenVector{at[0], at[1], at[2]}, counts);
     proxy[0] = seen.x;
     proxy[1] = seen.y;
     proxy[2] = seen.z;

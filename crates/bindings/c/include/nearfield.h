@@ -932,7 +932,7 @@ typedef struct {
   uint32_t radii;
   /*
    Only this many of the nearest neighbours, nearest first, at equal distances the smaller
-   index; 0, the default, for all within the radius. On the CPU, and not with half or ascending
+   index; 0, the default, for all within the radius. Not with half or ascending
    lists.
    */
   uint32_t nearest;
@@ -955,7 +955,7 @@ typedef struct {
   /*
    A cut-off for each pair of types, `types` rows of `types` numbers: symmetric, each at most
    the radius, 0 for never. Every set then needs nf_set_types(). Copied; not read if `types` is
-   0. On the CPU only.
+   0.
    */
   const double *cutoffs;
   /*
@@ -2185,7 +2185,7 @@ nf_status nf_set_types(nf_engine *engine, uint32_t set, const uint32_t *types, s
 /*
  Leaves out pairs of points of a set: two numbers of points for each of `pairs` pairs, in any
  order, such as bonds. A pair is left out in every periodic image. Exclusions replace those given
- before; otherwise as nf_set_types(). On the CPU only.
+ before; otherwise as nf_set_types().
 
  # Safety
  `points` points to twice `pairs` numbers.
@@ -2228,7 +2228,7 @@ nf_status nf_clear_exclusions(nf_engine *engine, uint32_t set);
 /*
  Searches for `count` points of a set only, by their numbers in any order. The others have empty
  lists and no neighbours counted, and sums leave their results as they are; they are found as
- before. Otherwise as nf_set_types(). On the CPU only, and not with half lists.
+ before. Otherwise as nf_set_types(). Not with half lists.
 
  # Safety
  `indices` points to `count` numbers.

@@ -32,7 +32,7 @@ pub unsafe extern "C" fn nf_set_types(
 
 /// Leaves out pairs of points of a set: two numbers of points for each of `pairs` pairs, in any
 /// order, such as bonds. A pair is left out in every periodic image. Exclusions replace those given
-/// before; otherwise as nf_set_types(). On the CPU only.
+/// before; otherwise as nf_set_types().
 ///
 /// # Safety
 /// `points` points to twice `pairs` numbers.
@@ -112,7 +112,7 @@ pub extern "C" fn nf_clear_exclusions(engine: *mut NfEngine, set: u32) -> NfStat
 
 /// Searches for `count` points of a set only, by their numbers in any order. The others have empty
 /// lists and no neighbours counted, and sums leave their results as they are; they are found as
-/// before. Otherwise as nf_set_types(). On the CPU only, and not with half lists.
+/// before. Otherwise as nf_set_types(). Not with half lists.
 ///
 /// # Safety
 /// `indices` points to `count` numbers.

@@ -79,7 +79,7 @@ pub struct NfOptions {
     /// radii of its points: nf_set_radii(). Not strictly within the radius.
     pub radii: u32,
     /// Only this many of the nearest neighbours, nearest first, at equal distances the smaller
-    /// index; 0, the default, for all within the radius. On the CPU, and not with half or ascending
+    /// index; 0, the default, for all within the radius. Not with half or ascending
     /// lists.
     pub nearest: u32,
     /// Number of types of points that `cutoffs` is for; 0, the default, for none.
@@ -92,7 +92,7 @@ pub struct NfOptions {
     pub memory_limit: u64,
     /// A cut-off for each pair of types, `types` rows of `types` numbers: symmetric, each at most
     /// the radius, 0 for never. Every set then needs nf_set_types(). Copied; not read if `types` is
-    /// 0. On the CPU only.
+    /// 0.
     pub cutoffs: *const f64,
     /// "auto", "cpu", "gpu", "gpu:1", "hybrid", ...; null, the default, is "auto".
     pub device: *const c_char,

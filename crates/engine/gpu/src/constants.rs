@@ -24,14 +24,20 @@ nearfield_shared::constants! {
         /// Cells of a brick of a sparse table, side by side along x.
         BRICK = 8;
 
-        /// Element of `Points::flags`: 1 if a point lies outside a periodic box.
+        /// Element of `Points::flags`: 0, or how far points lie outside a periodic box, which is
         ANY_WRAPPED = 0;
+        /// at most this many boxes along each axis,
+        NEAR_BOXES = 15;
+        /// where it is this,
+        NEAR_WRAPPED = 1;
+        /// and farther where it is this.
+        FAR_WRAPPED = 2;
         /// Element of `Points::flags`: 1 if the last sort had points that it could not place.
         FAILED = 1;
         /// Elements of `Points::flags`.
         FLAGS = 2;
         /// Boxes along each axis up to which image vectors are looked up.
-        IMAGE_STEPS = 8;
+        IMAGE_STEPS = 31;
 
         /// Threads of a block of `flat`, `flat_masks` and `stored`.
         FLAT_THREADS = 256;

@@ -4,9 +4,8 @@
 //! `f32` and differ in `f64` are among the cases, so the nearest would be others if a kernel
 //! rounded before it compares.
 
-use super::on_host::{
-    ListMethod, PathCounts, check_geometry, compiled, is_double, lists, neighbors, walks,
-};
+use super::on_host::{ListMethod, PathCounts, check_geometry, compiled, lists, neighbors, walks};
+use super::sorted_on_host::is_double;
 use crate::{
     constants,
     launch::{Filters, KernelLattice, Nearest, PairArrays},

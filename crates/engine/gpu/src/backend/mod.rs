@@ -65,6 +65,8 @@ mod share;
 #[cfg(test)]
 mod skin_on_host;
 mod sort;
+#[cfg(test)]
+mod sorted_on_host;
 mod stored;
 #[cfg(test)]
 mod stored_on_host;

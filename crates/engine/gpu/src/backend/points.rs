@@ -20,12 +20,12 @@
 //!
 //! | precision | `at` | beside it |
 //! | --- | --- | --- |
-//! | `f32` | positions | `wraps` and `proxies`, written if a point lies outside the box |
+//! | `f32` | positions | `wraps`, `boxes`, `proxies`, written if a point lies outside the box |
 //! | `f64` | proxies | `given`, the positions; `wraps` as above |
 //!
 //! So a set of points inside their box is walked by its positions in `f32`, as if there were no
 //! proxies, and a step whose first point leaves the box needs nothing from the host. A periodic set
-//! in `f32` holds 32 bytes a point for that. A set in `f64` holds 24 bytes a point for `given`,
+//! in `f32` holds 36 bytes a point for that. A set in `f64` holds 24 bytes a point for `given`,
 //! takes 24 instead of 12 for positions, and has no `proxies`.
 //!
 //! # States of a set
@@ -83,6 +83,8 @@ kept_buffers! {
         pub(super) flags: u32 = "flags of a sort",
         /// Proxy and index of every sorted point; of single precision in periodic domains only.
         pub(super) proxies: [f32; 4] = "sorted proxies",
+        /// The counts of `wraps` in a byte each; of single precision in periodic domains only.
+        pub(super) boxes: u32 = "packed image counts",
         /// Position of every sorted point; of double precision only.
         pub(super) given: [f64; 3] = "sorted positions",
         /// Sorted points before every cell, and all of them behind the last.
@@ -280,6 +282,7 @@ impl DevicePoints {
             at: self.at.address(),
             wraps: self.wraps.address(),
             proxies: self.proxies.address(),
+            boxes: self.boxes.address(),
             given: self.given.address(),
             starts: self.starts.address(),
             flags: self.flags.address(),
@@ -347,6 +350,7 @@ impl DevicePoints {
             Precision::Single => {
                 let room = count + READ_AHEAD as usize;
                 self.proxies.reserve(stream, room)?;
+                self.boxes.reserve(stream, room)?;
             }
             Precision::Double => {
                 self.given.reserve(stream, count)?;

@@ -2,8 +2,9 @@
 //! those of stored.cu, over lists of a larger radius, see the pairs of the contract at the
 //! positions of now, or none where a pair may be missing. As in `stored_on_host`.
 
+use super::sorted_on_host::is_double;
 use super::{
-    on_host::{is_double, radius_of},
+    on_host::radius_of,
     stored::candidates,
     stored_on_host::{Listed, Sorted, domain_of, expected, kernels, lattice_of, lists_of},
 };

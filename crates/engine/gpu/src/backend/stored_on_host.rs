@@ -3,9 +3,10 @@
 //! that hold too much, over those that filters have left pairs out of, and over lists with a skin
 //! at positions that have moved since. As in `systems_on_host`.
 
+use super::sorted_on_host::is_double;
 use super::{
     filters_on_host::Drawn,
-    on_host::{compiled, is_double, radius_of},
+    on_host::{compiled, radius_of},
     stored::candidates,
 };
 use crate::constants::{NAMED, NEAREST, READ_AHEAD};
@@ -117,6 +118,7 @@ impl<T: Real> Sorted<T> {
             at: at.as_ptr() as u64,
             wraps: 0,
             proxies: 0,
+            boxes: 0,
             given: self.given.as_ptr() as u64,
             starts: 0,
             flags: self.flags.as_ptr() as u64,

@@ -346,6 +346,7 @@ impl GridKernels {
             at,
             wraps,
             proxies,
+            boxes,
             given,
             starts,
             flags,
@@ -359,8 +360,8 @@ impl GridKernels {
                 queue,
                 sorting.one_per_point(),
                 &[
-                    &positions, lattice, &starts, &placed, &count, &at, &wraps, &proxies, &given,
-                    &flags, &status,
+                    &positions, lattice, &starts, &placed, &count, &at, &wraps, &proxies, &boxes,
+                    &given, &flags, &status,
                 ],
             )
         }

@@ -68,6 +68,9 @@ nearfield_shared::shared_structs! {
         /// Single precision: x, y, z of the proxy, and the index, per sorted point. Written, and
         /// read, only if the flag `ANY_WRAPPED` is set.
         pub(crate) proxies: u64,
+        /// Single precision: `wraps` in a byte each per sorted point, and `READ_AHEAD` more behind
+        /// them. Written, and read, only if the flag `ANY_WRAPPED` is set.
+        pub(crate) boxes: u64,
         /// Double precision: x, y and z per sorted point.
         pub(crate) given: u64,
         /// Sorted points before every cell, and all of them behind the last.

@@ -55,6 +55,10 @@ const EXACT: Header = Header::new(
     "exact.cuh",
     include_str!("../../../../../kernels/cuda/exact.cuh"),
 );
+const IMAGED: Header = Header::new(
+    "imaged.cuh",
+    include_str!("../../../../../kernels/cuda/imaged.cuh"),
+);
 const MASKS: Header = Header::new(
     "masks.cuh",
     include_str!("../../../../../kernels/cuda/masks.cuh"),
@@ -267,6 +271,7 @@ pub const FLAT: Source = Source {
         FILTER,
         VISIT,
         EXACT,
+        IMAGED,
         PAIR_SEEN,
         PAIR_GEOMETRY,
         MASKS,

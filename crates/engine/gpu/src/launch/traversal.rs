@@ -7,8 +7,9 @@
 //! # Points outside the box
 //!
 //! In a periodic domain of single precision two kernels are started for each walk by `flat`: one
-//! compares positions, the other proxies. Both look at the flags of the sort, and one of them ends
-//! at once. A wait for the flags would take longer than the launch of a kernel that does nothing.
+//! compares positions, the other proxies, or positions in images of their own. Both look at the
+//! flags of the sort, and one of them ends at once. A wait for the flags would take longer than the
+//! launch of a kernel that does nothing.
 //! Programs of double precision have one kernel, which compares proxies always; so have those that
 //! give every target a warp, which take either way by a branch.
 //!

@@ -175,7 +175,9 @@ impl Engine {
 
     /// Searches for some points of a set only, given by their indices, in any order. All other
     /// points have empty lists and no neighbours counted, and traversals leave their sums as they
-    /// are; as sources they are found as before. The choice replaces the one before.
+    /// are; as sources they are found as before. The choice replaces the one before. Neighbours of
+    /// [one point](Self::for_each_neighbor) and of [named points](Self::neighbors_of) are found
+    /// whatever is chosen.
     ///
     /// It stays with the indices of the points; after an update that changes their number, jobs
     /// with these targets are refused until targets are chosen anew or

@@ -38,7 +38,8 @@ impl Engine {
     /// own; for whole sets, [`traverse`](Self::traverse) is many times faster.
     ///
     /// A source within the radius through several periodic images is visited once for each. The
-    /// first call after an update makes a table of sorted places, four bytes per point.
+    /// point searches also if [others were chosen](Self::set_targets). The first call after an
+    /// update makes a table of sorted places, four bytes per point.
     ///
     /// ```
     /// use nearfield::prelude::*;
@@ -85,7 +86,8 @@ impl Engine {
                 Err(fault) => self.ran(job, Some(fault.to_string())),
             }
         }
-        let of = self.pair_of_sets(targets, sources)?;
+        let mut of = self.pair_of_sets(targets, sources)?;
+        of.filter.chosen = None;
         let place = self.places(targets)?.order()[point] as usize;
         Ok(of.for_each_neighbor(place, |source, _, pair| visit(source, pair))?)
     }

@@ -13,7 +13,7 @@ use nearfield::{
 };
 use nearfield_testkit::{
     conformance::{Case, Level},
-    oracle::{self, Neighbor},
+    oracle::{self, Filters, Neighbor},
     random::Random,
 };
 use std::{ops::ControlFlow, sync::Mutex};
@@ -72,6 +72,35 @@ fn compare<T: Precise>(case: &Case<T>, drawn: &Drawn<T>, settings: Settings) -> 
     wanted.iter().map(Vec::len).sum()
 }
 
+/// Neighbours of points that are named, chosen or not.
+fn compare_visits<T: Precise>(
+    case: &Case<T>,
+    drawn: &Drawn<T>,
+    engine: &Engine,
+    sets: &[PointSetId],
+) {
+    let (ordered, name) = (drawn.filters.nearest.is_some(), &case.name);
+    let (t, s) = (sets[case.target], sets[case.source]);
+    let filters = Filters {
+        chosen: Vec::new(),
+        ..drawn.filters.clone()
+    };
+    let mut wanted = indices(&case.problem().filtered(&filters));
+    wanted.truncate(20);
+    let named: Vec<u32> = (0..wanted.len() as u32).collect();
+    let visited = named.iter().map(|&point| {
+        let mut list = Vec::new();
+        let add = |source, _| list.push(source);
+        engine.for_each_neighbor(t, s, point as usize, add).unwrap();
+        list
+    });
+    let visited = comparable(visited.collect(), ordered);
+    assert_eq!(visited, wanted, "neighbours of each in {name}");
+    let lists = as_vectors(&engine.neighbors_of(t, s, &named).unwrap());
+    let lists = comparable(lists, ordered);
+    assert_eq!(lists, wanted, "neighbours of named points in {name}");
+}
+
 /// Counts, batches, visits and sums, which are those of full lists.
 fn compare_sums<T: Precise>(
     case: &Case<T>,
@@ -98,14 +127,7 @@ fn compare_sums<T: Precise>(
     assert!(flow.unwrap().is_continue());
     let batches = comparable(batches.into_inner().unwrap(), ordered);
     assert_eq!(batches, wanted, "batches of {name}");
-    for (point, wanted) in wanted.iter().enumerate().take(20) {
-        let mut list = Vec::new();
-        engine
-            .for_each_neighbor(t, s, point, |j, _| list.push(j))
-            .unwrap();
-        let [list] = comparable(vec![list], ordered).try_into().unwrap();
-        assert_eq!(&list, wanted, "neighbours of {point} in {name}");
-    }
+    compare_visits(case, drawn, engine, sets);
     let sums = fingerprints_of(case, expected);
     assert_eq!(traverse(engine, case, sets), sums, "sums of {name}");
     let over_lists = engine

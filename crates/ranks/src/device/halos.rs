@@ -70,7 +70,8 @@ impl DeviceRankedEngine {
     }
 
     /// Sends halos of points that are on their owners, and gives the engine these points. Without
-    /// destinations they are those of before. A failure on this rank becomes the error of the next call that needs the set, on all ranks.
+    /// destinations they are those of before. A failure on this rank becomes the error of the next
+    /// call that needs the set, on all ranks.
     pub(super) fn send_halo(
         &mut self,
         at: usize,

@@ -207,8 +207,8 @@ impl DeviceRankedEngine {
         self.comm.agree(written, &mut [])
     }
 
-    /// Global ids of the halo points of a set, in the order in which [lists](Self::neighbors) number
-    /// them. Copies them to the host.
+    /// Global ids of the halo points of a set, in the order in which [lists](Self::neighbors)
+    /// number them. Copies them to the host.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on all ranks if memory is short, or the

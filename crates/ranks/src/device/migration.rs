@@ -61,6 +61,16 @@ struct PackedSurvey {
     packed: Option<Outgoing>,
 }
 
+/// A set whose points are on their owners, before its halo is sent.
+struct Homecoming {
+    /// Whether the engine has the points.
+    copied: Result<Copied, Refusal>,
+    /// The points that halos need.
+    destinations: Destinations,
+    /// How points have moved, if any have.
+    remap: Option<OfProcess<Remap>>,
+}
+
 /// A set after a migration, before arrays follow.
 struct Merged {
     remap: Remap,
@@ -318,7 +328,11 @@ impl DeviceRankedEngine {
         let arrived = self.arrive(at, checked, given, &mut columns, ids);
         drop(columns);
         self.device.sets[at].data.columns = data;
-        let (copied, destinations, remap) = arrived?;
+        let Homecoming {
+            copied,
+            destinations,
+            remap,
+        } = arrived?;
         self.send_halo(at, copied, Some(destinations))?;
         if let Some(moving) = self.moving.as_mut().filter(|_| divided_anew) {
             *moving += begin.elapsed();
@@ -327,8 +341,7 @@ impl DeviceRankedEngine {
         Ok(DeviceMigration { before, remap })
     }
 
-    /// Brings the points of a set, and `columns` with them, to their owners. Returns where the
-    /// engine has them, those that halos need, and how they have moved.
+    /// Brings the points of a set, and `columns` with them, to their owners.
     fn arrive(
         &mut self,
         at: usize,
@@ -336,14 +349,7 @@ impl DeviceRankedEngine {
         given: NewPositions<'_>,
         columns: &mut [Column<'_>],
         ids: Option<&[u64]>,
-    ) -> Result<
-        (
-            Result<Copied, Refusal>,
-            Destinations,
-            Option<OfProcess<Remap>>,
-        ),
-        Error,
-    > {
+    ) -> Result<Homecoming, Error> {
         let checked = checked.and_then(|()| {
             keep_freed_memory(&self.engine)?;
             // The border may still read the old positions.
@@ -361,7 +367,7 @@ impl DeviceRankedEngine {
             let again = self.survey_and_pack(at, given, columns, ids);
             (surveyed, placement, _) = self.agree_survey(at, again)?;
         }
-        let (remap, followed, destinations) = if placement == Placement::Away {
+        let (remap, copied, destinations) = if placement == Placement::Away {
             let (remap, destinations, followed) = self.move_points(at, given, columns, surveyed)?;
             let ready = self.device.surveyed.take();
             let sorted = followed.map(|()| Copied::Sorted(ready));
@@ -372,7 +378,11 @@ impl DeviceRankedEngine {
         let set = &mut self.device.sets[at];
         set.bounds = all;
         mem::swap(&mut set.positions, &mut set.next);
-        Ok((followed, destinations, remap))
+        Ok(Homecoming {
+            copied,
+            destinations,
+            remap,
+        })
     }
 
     /// Surveys new positions, and starts to gather the words of points that leave.

@@ -70,8 +70,8 @@
 //! # Limits
 //!
 //! Coordinates are `f32`, lists are full, and sums depend on the number of ranks. Points may have
-//! radii of their own, types with cut-offs, and a choice of targets; there are no excluded pairs, no
-//! molecules, no k nearest and no queries. Settings that ask for anything else are refused.
+//! radii of their own, types with cut-offs, and a choice of targets; there are no excluded pairs,
+//! no molecules, no k nearest and no queries. Settings that ask for anything else are refused.
 //!
 //! Messages pass through host memory between threads if a GPU cannot read the memory of another
 //! one, and between processes unless messages from GPU memory were asked for.

@@ -251,7 +251,8 @@ impl DeviceRankedEngine {
     ///
     /// # Errors
     /// As there, but radii that cannot be used are found by [`finish`](Self::finish), as those of
-    /// [`DeviceEngine::set_radii_from_device`]: give others then.
+    /// [`DeviceEngine::set_radii_from_device`]: give others then. The error names the owner of the
+    /// point, or a rank that has it in its halo.
     pub fn set_radii_from_device(
         &mut self,
         set: RankedSet,

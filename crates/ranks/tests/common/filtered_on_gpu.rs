@@ -1,4 +1,4 @@
-//! Ranks whose data live on a GPU, with data of points that decide pairs, and the geometry of these.
+//! Ranks with data on a GPU: data of points that decide pairs, and the geometry of these pairs.
 
 use super::{
     at, dealt,
@@ -117,7 +117,10 @@ fn find(
         }
     }
     let (ids, of) = (engine.ids(sources)?, engine.ids(targets)?);
-    let (halo, by_id) = (engine.halo_ids(sources)?, engine.lists_by_id(targets, sources)?);
+    let (halo, by_id) = (
+        engine.halo_ids(sources)?,
+        engine.lists_by_id(targets, sources)?,
+    );
     let found = engine.geometry(targets, sources)?;
     let (mut all, mut there) = (Vec::new(), Vec::new());
     read(engine, &found.owned, [&of, &ids], &mut all);
@@ -163,8 +166,11 @@ pub(crate) fn geometry_on_gpu(
     });
     let moved = shares.iter().any(|(_, moved)| *moved);
     let steps = 0..steps.len();
-    let of_step = |step| {
-        let mut all: Vec<_> = shares.iter().flat_map(|(found, _)| found[step].clone()).collect();
+    let of_step = |step: usize| -> Pairs {
+        let mut all: Vec<_> = shares
+            .iter()
+            .flat_map(|(found, _)| found[step].clone())
+            .collect();
         all.sort_by_key(|(id, _)| *id);
         all.into_iter().map(|(_, pairs)| pairs).collect()
     };

@@ -215,8 +215,14 @@ fn data_of_points() {
             assert!(message.contains(part), "{message}");
         };
         refused(engine.find_neighbors(set, set), "has no types");
-        refused(engine.set_radii(set, &vec![1.0f32; points]), "RankedBuilder::radii");
-        refused(engine.set_types(set, &vec![2u32; points]), "point 0 has the type 2");
+        refused(
+            engine.set_radii(set, &vec![1.0f32; points]),
+            "RankedBuilder::radii",
+        );
+        refused(
+            engine.set_types(set, &vec![2u32; points]),
+            "point 0 has the type 2",
+        );
         let few = points - rank.min(points);
         refused(engine.set_types(set, &vec![1u32; few]), "types for");
         engine.set_types(set, &vec![1u32; points])?;
@@ -226,7 +232,7 @@ fn data_of_points() {
         engine.clear_targets(set)?;
         for _ in 0..2 {
             engine.find_neighbors(set, set)?;
-            engine.finish()?;
+            let _ = engine.finish()?;
             let positions = engine.upload(&vec![0.0f32; 3 * engine.points(set)?[0]])?;
             let moved = engine.migrate(set, &positions.as_view())?;
             assert_eq!(moved.points(), engine.points(set)?[0]);

@@ -61,6 +61,16 @@ struct PackedSurvey {
     packed: Option<Outgoing>,
 }
 
+/// A set whose points are on their owners, before its halo is sent.
+struct Homecoming {
+    /// Whether the engine has the points.
+    copied: Result<Copied, Refusal>,
+    /// The points that halos need.
+    destinations: Destinations,
+    /// How points have moved, if any have.
+    remap: Option<OfProcess<Remap>>,
+}
+
 /// A set after a migration, before arrays follow.
 struct Merged {
     remap: Remap,
@@ -308,6 +318,38 @@ impl DeviceRankedEngine {
         }
         let begin = Instant::now();
         let divided_anew = self.device.sets[at].domains != self.divided;
+        // Data of the points travel as the caller's arrays do.
+        let mut data = mem::take(&mut self.device.sets[at].data.columns);
+        let columns = columns
+            .iter_mut()
+            .map(|(values, each)| (&mut **values, *each));
+        let mut columns: Vec<Column<'_>> = columns.collect();
+        columns.extend(data.iter_mut().map(|(_, words)| (words, 1)));
+        let arrived = self.arrive(at, checked, given, &mut columns, ids);
+        drop(columns);
+        self.device.sets[at].data.columns = data;
+        let Homecoming {
+            copied,
+            destinations,
+            remap,
+        } = arrived?;
+        self.send_halo(at, copied, Some(destinations))?;
+        if let Some(moving) = self.moving.as_mut().filter(|_| divided_anew) {
+            *moving += begin.elapsed();
+        }
+        let before = given.points();
+        Ok(DeviceMigration { before, remap })
+    }
+
+    /// Brings the points of a set, and `columns` with them, to their owners.
+    fn arrive(
+        &mut self,
+        at: usize,
+        checked: Result<(), Refusal>,
+        given: NewPositions<'_>,
+        columns: &mut [Column<'_>],
+        ids: Option<&[u64]>,
+    ) -> Result<Homecoming, Error> {
         let checked = checked.and_then(|()| {
             keep_freed_memory(&self.engine)?;
             // The border may still read the old positions.
@@ -325,8 +367,7 @@ impl DeviceRankedEngine {
             let again = self.survey_and_pack(at, given, columns, ids);
             (surveyed, placement, _) = self.agree_survey(at, again)?;
         }
-        let before = given.points();
-        let (remap, followed, destinations) = if placement == Placement::Away {
+        let (remap, copied, destinations) = if placement == Placement::Away {
             let (remap, destinations, followed) = self.move_points(at, given, columns, surveyed)?;
             let ready = self.device.surveyed.take();
             let sorted = followed.map(|()| Copied::Sorted(ready));
@@ -337,11 +378,11 @@ impl DeviceRankedEngine {
         let set = &mut self.device.sets[at];
         set.bounds = all;
         mem::swap(&mut set.positions, &mut set.next);
-        self.send_halo(at, followed, destinations)?;
-        if let Some(moving) = self.moving.as_mut().filter(|_| divided_anew) {
-            *moving += begin.elapsed();
-        }
-        Ok(DeviceMigration { before, remap })
+        Ok(Homecoming {
+            copied,
+            destinations,
+            remap,
+        })
     }
 
     /// Surveys new positions, and starts to gather the words of points that leave.
@@ -561,6 +602,7 @@ impl DeviceRankedEngine {
         let (device, queue) = (&mut *self.device, self.engine.queue());
         let set = &mut device.sets[at];
         set.points = remap.now;
+        set.data.given = false;
         let mut arrays = vec![Words::in_place(&mut set.ids, [ID, POSITION], queue)];
         let positions = columns.len() - given.beside(columns).len();
         let mut first = POINT;

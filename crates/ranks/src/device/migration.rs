@@ -10,9 +10,9 @@ use super::{
     destinations::Destinations,
     engine::DeviceRankedEngine,
     halos::{Copied, message_to},
-    kernels::Refill,
     places::{Places, SendLists},
     pool::keep_freed_memory,
+    remap::Remap,
     rows::Words,
     set::{ID, POSITION},
     staging::{Outgoing, Packed, exactly},
@@ -25,7 +25,6 @@ use crate::{
     error::{Failure, Refusal},
     ids::ids_of,
     plan::{Placement, ends, extent_of},
-    routes::Peer,
 };
 use nearfield::device::{DeviceBuffer, DeviceValue, DeviceView};
 use nearfield_grid::{Bounds, OfProcess};
@@ -39,19 +38,6 @@ pub struct DeviceMigration {
     before: usize,
     /// `None` if no point of any rank has moved.
     remap: Option<OfProcess<Remap>>,
-}
-
-/// The permutation from the order before a migration to the order after it, with the points that
-/// were sent and received.
-pub(super) struct Remap {
-    /// The points that have left.
-    leaving: SendLists,
-    /// The same, ascending.
-    left: Places,
-    /// The ranks that points came from.
-    sources: Vec<Peer>,
-    before: usize,
-    now: usize,
 }
 
 /// The survey of new positions, and what was packed of it.
@@ -174,16 +160,6 @@ impl DeviceMigration {
         (device.kernels).gather_whole(values, words, &places.view(), &mut packed)?;
         let packed = device.staging.leave(&engine.engine, WHAT, packed)?;
         Ok(Some((remap, packed.wait()?)))
-    }
-}
-
-impl Remap {
-    fn order(&self) -> Refill<'_> {
-        Refill {
-            left: self.left.view(),
-            before: self.before,
-            arrivals: self.sources.iter().map(|source| source.points).sum(),
-        }
     }
 }
 

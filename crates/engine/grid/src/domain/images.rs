@@ -107,6 +107,9 @@ impl ImagesInReach {
     /// Counts fall where the fraction of the source grows, rounded or not, so the extremes of the
     /// sources bound those of all. Costs four additions and two roundings along each axis, once for
     /// a target; most targets of a box that is much wider than the radius need no images.
+    ///
+    /// Returns true also where it cannot tell. Where it returns false, the pairs of the target have
+    /// image 0 along every axis, and a caller may leave out the search for another.
     #[inline(always)]
     pub fn may_need_images(&self, target: [f64; 3], sources: [[f64; 2]; 3]) -> bool {
         let mut may = false;

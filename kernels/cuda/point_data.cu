@@ -56,25 +56,3 @@ take_numbers(const u32* __restrict__ from, u32 wide, u32 count, u32 most, u32* _
     to[point] = usable ? number : 0;
     if (!usable) refuse(refused, point, fits ? number : NONE);
 }
-
-// The sorted places of the points whose radii are above `bulk`: their number, then room for
-// nf::MAX_WIDE places, which order_wide fills, and behind it up to as many in any order. `wide`
-// begins with 0.
-extern "C" __global__ void __launch_bounds__(GRID_THREADS)
-find_wide(const float4* __restrict__ at, const float* __restrict__ radii, u32 count, float bulk, u32* __restrict__ wide) {
-    const u32 slot = blockIdx.x * GRID_THREADS + threadIdx.x;
-    if (slot >= count || !(radii[__float_as_uint(at[slot].w)] > bulk)) return;
-    const u32 place = atomicAdd(wide, 1u);
-    if (place < nf::MAX_WIDE) wide[1 + nf::MAX_WIDE + place] = slot;
-}
-
-// Brings them into ascending order, by a thread for each.
-extern "C" __global__ void __launch_bounds__(GRID_THREADS)
-order_wide(u32* wide) {
-    const u32 mine = blockIdx.x * GRID_THREADS + threadIdx.x, count = min(wide[0], nf::MAX_WIDE);
-    if (mine >= count) return;
-    const u32* const found = wide + 1 + nf::MAX_WIDE;
-    u32 before = 0;
-    for (u32 other = 0; other < count; other++) before += found[other] < found[mine];
-    wide[1 + before] = found[mine];
-}

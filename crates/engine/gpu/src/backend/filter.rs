@@ -12,12 +12,7 @@
 //! the code that they ran before.
 //!
 //! Radii of single points are at most the lattice's. The walk around a target is cut to what this
-//! very target reaches, or, where radii of sources count, to the largest of these. A lattice for
-//! the bulk of the points has smaller cells; points of larger radius are [apart](super::wide).
-//!
-//! Whether a point is wide is told by its radius alone: walks leave wide sources out by it, and a
-//! wide target has no neighbours in a walk. Wide sources must be known before a job, which is
-//! refused without them; wide targets that are not known are compared by the threads that walk.
+//! very target reaches, or, where radii of sources count, to the largest of these.
 //!
 //! # Double precision
 //!
@@ -38,7 +33,6 @@ use super::{
     points::DevicePoints,
     refused::RefusedData,
     share::DeviceShare,
-    wide::WidePoints,
 };
 use crate::{
     error::{Error, ErrorKind, fits, reserved},
@@ -108,10 +102,8 @@ pub struct DevicePointData {
     pub(super) chosen_stamp: u64,
     pub(super) chosen_of: usize,
     /// The chosen targets, and the number of the sort and the stamp that they are of.
-    pub(super) share: DeviceShare,
-    pub(super) shared: [u64; 2],
-    /// Points whose radii are too large for the cells: of all points, and of the chosen targets.
-    pub(super) wide: [WidePoints; 2],
+    share: DeviceShare,
+    shared: [u64; 2],
     /// What was refused of data that came from the device.
     pub(super) refused: RefusedData,
 }
@@ -131,7 +123,6 @@ impl Default for DevicePointData {
             chosen_of: 0,
             share: DeviceShare::default(),
             shared: [0; 2],
-            wide: Default::default(),
             refused: RefusedData::default(),
         }
     }
@@ -322,7 +313,7 @@ impl GpuBackend {
             self.share_of_chosen(points, data.lists.chosen.address(), &mut data.share)?;
             data.shared = of;
         }
-        data.find_wide(self, points)
+        Ok(())
     }
 }
 
@@ -378,8 +369,7 @@ impl DevicePointData {
 
     /// Bytes held on the device.
     pub fn bytes(&self) -> usize {
-        self.wide.iter().map(WidePoints::bytes).sum::<usize>()
-            + self.types.bytes()
+        self.types.bytes()
             + self.molecules.bytes()
             + self.radii.bytes()
             + self.lists.held()
@@ -428,12 +418,7 @@ impl DeviceFilter<'_> {
     }
 
     /// The filters of a pair of sets as kernels take them.
-    pub(super) fn layout(
-        &self,
-        lattice: &DeviceLattice,
-        [targets, sources]: [&DevicePoints; 2],
-        share: Option<&DeviceShare>,
-    ) -> Filters {
+    pub(super) fn layout(&self, lattice: &DeviceLattice, sources: &DevicePoints) -> Filters {
         let mut filters = Filters::default();
         if let Some(cutoffs) = self.cutoffs {
             (filters.cutoffs, filters.types) = (cutoffs.squares.address(), cutoffs.types);
@@ -449,18 +434,13 @@ impl DeviceFilter<'_> {
             }
         }
         let radii = addresses(self.data(), |data| &data.radii);
-        if let Some(data) = self.targets.filter(|_| self.radii[0]) {
+        if self.radii[0] {
             filters.target_radii = radii[0];
-            let listed = share.is_none_or(DeviceShare::is_chosen);
-            let wide = listed.then(|| data.wide_points(targets, share.is_some()));
-            filters.wide_targets = wide.unwrap_or_default();
         }
-        if let Some(data) = self.sources.filter(|_| self.radii[1]) {
+        if self.radii[1] {
             filters.source_radii = radii[1];
-            filters.largest_source = data.largest;
-            filters.wide_sources = data.wide_points(sources, false);
+            filters.largest_source = self.sources.map_or(0.0, |data| data.largest);
         }
-        let mut filters = lattice.wide_filters(filters);
         filters.nearest = self.nearest.map_or(0, |last| last.pairs.address());
         match &sources.geometry {
             Some(geometry) => filters.reaching(lattice.lattice(), geometry),
@@ -496,7 +476,7 @@ impl DeviceFilter<'_> {
             return Ok(());
         }
         let (Some(of_targets), Some(of_sources)) = (self.targets, self.sources) else {
-            return if self.is_none() && sources.bulk.is_none() {
+            return if self.is_none() {
                 Ok(())
             } else {
                 Err(Error::from(ErrorKind::OtherFilter))
@@ -518,17 +498,13 @@ impl DeviceFilter<'_> {
         let radii = (!self.radii[0] || of_targets.radii.is_of(targets) && of_precision(of_targets))
             && (!self.radii[1]
                 || of_sources.radii.is_arranged(sources) && of_precision(of_sources));
-        // Sources that are found one by one must be known; targets are told by their radii.
-        let wide = sources.bulk.is_none()
-            || self.radii != [false; 2]
-                && (!self.radii[1] || of_sources.wide_points(sources, false) != 0);
         let nearest = self.nearest.is_none_or(|last| {
             last.of.is_some_and(|of| {
                 let sorts = [targets.last_sort(), sources.last_sort()];
                 (of.sorts, of.filter) == (sorts, self.origin())
             })
         });
-        if typed && excluded && radii && wide && nearest {
+        if typed && excluded && radii && nearest {
             return Ok(());
         }
         Err(Error::from(ErrorKind::OtherFilter))

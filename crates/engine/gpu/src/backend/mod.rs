@@ -52,7 +52,6 @@ mod moved;
 #[cfg(test)]
 mod named_on_host;
 mod nearest;
-mod nearest_image;
 #[cfg(test)]
 mod on_host;
 mod order;
@@ -75,10 +74,6 @@ mod systems;
 #[cfg(test)]
 mod systems_on_host;
 mod walk;
-mod wide;
-mod wide_data;
-#[cfg(test)]
-mod wide_on_host;
 
 pub use all_pairs::{AllPairsScratch, PointsPerThread};
 pub use asked::NamedPoints;
@@ -109,4 +104,3 @@ pub use sort::{PositionBounds, SortOutcome};
 pub use stored::{FollowedPoints, ListedPairs, Since, Skin, SlotsOfLists};
 pub use systems::{DevicePairs, DeviceSystems, HostSystems, PairArray, SystemsOutcome};
 pub use walk::PairOfPoints;
-pub use wide::MAX_WIDE_POINTS;

@@ -1,11 +1,7 @@
 //! The kernels of point_data.cu: data of points from arrays of the device, checked there.
 
-use super::{
-    kernel::{Kernel, one_each},
-    layout::Points,
-};
+use super::kernel::{Kernel, one_each};
 use crate::{
-    constants::MAX_WIDE,
     error::Error,
     memory::Queue,
     program::{Modules, Program},
@@ -19,8 +15,6 @@ pub(crate) struct PointDataKernels {
     retire: Kernel,
     radii: Kernel,
     numbers: Kernel,
-    find_wide: Kernel,
-    order_wide: Kernel,
 }
 
 /// Values of points, and where they go.
@@ -47,8 +41,6 @@ impl PointDataKernels {
             retire: Kernel::of(&module, "retire_refused")?,
             radii: Kernel::of(&module, "take_radii")?,
             numbers: Kernel::of(&module, "take_numbers")?,
-            find_wide: Kernel::of(&module, "find_wide")?,
-            order_wide: Kernel::of(&module, "order_wide")?,
         })
     }
 
@@ -104,27 +96,6 @@ impl PointDataKernels {
         unsafe {
             self.numbers
                 .start(queue, shape, &[&from, &wide, &count, &most, &to, &refused])
-        }
-    }
-
-    /// Finds the sorted points whose radii are above `bulk`, ascending, behind their number, which
-    /// is 0 before. There are at most [`MAX_WIDE`](crate::constants::MAX_WIDE).
-    pub(crate) fn wide(
-        &self,
-        queue: &Queue,
-        points: &Points,
-        radii: CUdeviceptr,
-        bulk: f32,
-        wide: CUdeviceptr,
-    ) -> Result<(), Error> {
-        let (at, count) = (points.at, points.count);
-        let shape = one_each(count as usize);
-        let each = one_each(MAX_WIDE as usize);
-        // SAFETY: as find_wide and order_wide declare; sorted points name each of `count` radii,
-        // and behind the number there is room for `MAX_WIDE` places twice.
-        unsafe {
-            (self.find_wide).start(queue, shape, &[&at, &radii, &count, &bulk, &wide])?;
-            self.order_wide.start(queue, each, &[&wide])
         }
     }
 }

@@ -53,15 +53,13 @@ impl DeviceEngine {
         radii: &DeviceView<'_, T>,
     ) -> Result<(), Error> {
         let largest = self.largest_own_radius(set)?;
-        self.sets[set.slot()].radii = None;
         self.receive(
             set,
             |backend, data, points, stamp| {
                 backend.receive_radii(data, radii, largest, points, stamp)
             },
             |given, points| given.radii = Some(points),
-        )?;
-        self.fit_radii(set)
+        )
     }
 
     /// As [`set_types`](Self::set_types), from an array of the GPU with a whole number per point,

@@ -15,10 +15,7 @@ use super::{
     filters::stamped,
     set::{DeviceSetId, GivenData},
 };
-use crate::{
-    Error, ErrorKind, ListKind, PointSetId, RadiusRule, backend::gpu::RadiusClasses,
-    own_radii::OwnRadii,
-};
+use crate::{Error, ErrorKind, ListKind, PointSetId, RadiusRule, own_radii::OwnRadii};
 use nearfield_cpu::{ChosenPoints, CpuBackend, ExclusionArrays, Exclusions, PointTypes};
 use nearfield_gpu::{HostExclusions, HostPointData};
 use nearfield_grid::{Radii, Radius};
@@ -184,22 +181,15 @@ impl DeviceEngine {
     ) -> Result<(), Error> {
         let (points, radii) = (self.points(set)?, radii.into());
         let largest = self.largest_own_radius(set)?;
-        let cpu = CpuBackend::new(1)?;
-        cpu.check_radii(radii, points, largest)
+        CpuBackend::new(1)?
+            .check_radii(radii, points, largest)
             .map_err(|source| ErrorKind::Radii { set, source })?;
         let radii = OwnRadii::copy_of(radii, largest.precision())?;
         let given = HostPointData {
             radii: Some(stamped(radii.get())),
             ..HostPointData::default()
         };
-        self.sets[set.slot()].radii = None;
-        self.take(set, given, |given| given.radii = Some(points))?;
-        self.sets[set.slot()].radii = match radii.get() {
-            Radii::Single(radii) => Some(RadiusClasses::of(radii, largest.value(), &cpu)),
-            // In double precision cells are for all radii.
-            Radii::Double(_) => None,
-        };
-        self.fit_radii(set)
+        self.take(set, given, |given| given.radii = Some(points))
     }
 
     /// The largest radius that points of a set may have of their own, if they may.

@@ -1,6 +1,5 @@
 //! A point set on the device: its memory there, and the box that its cells cover.
 
-use crate::backend::gpu::RadiusClasses;
 use nearfield_gpu::{DevicePointData, DevicePoints, GpuBackend};
 use nearfield_grid::{Bounds, Precision};
 
@@ -14,8 +13,6 @@ pub(super) struct DeviceSetId {
     /// What filters read of the points.
     pub(super) data: DevicePointData,
     pub(super) given: GivenData,
-    /// How large their radii are, where the host has seen them.
-    pub(super) radii: Option<RadiusClasses>,
 }
 
 /// Of how many points there are data, where some were given.
@@ -35,7 +32,6 @@ impl DeviceSetId {
             room: Bounds::EMPTY,
             data: DevicePointData::default(),
             given: GivenData::default(),
-            radii: None,
         }
     }
 }

@@ -40,18 +40,12 @@ impl InputSets for Engine {
 
     fn set(&self, slot: usize) -> SetInput<'_> {
         let Set {
-            id,
-            grid,
-            stamp,
-            radii,
-            ..
+            id, grid, stamp, ..
         } = &self.sets[slot];
         SetInput {
             id: *id,
             grid,
             stamp: *stamp,
-            radii: radii.given(),
-            radii_stamp: radii.stamp(),
         }
     }
 

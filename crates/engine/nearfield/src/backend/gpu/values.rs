@@ -42,8 +42,7 @@ impl GpuState {
         let targets = input.points_of(job)[0];
         let (len, piece) = (targets * work.width, numbers_of_piece(targets, work.width));
         let mut results = self.backend.host_room(self.results.take(), len)?;
-        let bulk = self.bulk_for(input, job)?;
-        let strategy = self.begin_sort(input, &input.bounds, bulk)?;
+        let strategy = self.begin_sort(input, &input.bounds)?;
         if let Some(kernel) = work.kernel {
             // Fields come while positions are sorted.
             self.staged.fill(&self.backend, input.cpu, kernel.fields)?;

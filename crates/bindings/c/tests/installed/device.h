@@ -31,9 +31,16 @@ static inline void fail(int line, const char *what) {
     } while (0)
 
 static int (*cu_alloc)(uint64_t *, size_t);
-static int (*cu_to_device)(uint64_t, const void *, size_t);
+static int (*cu_copy_to_device)(uint64_t, const void *, size_t);
 static int (*cu_to_host)(void *, uint64_t, size_t);
 static int (*cu_wait)(void *);
+
+/* Copies to the GPU, and waits: a copy of pageable memory may return before it has arrived, and the
+ * stream of the tests does not wait for the default stream. */
+static inline int cu_to_device(uint64_t to, const void *from, size_t bytes) {
+    const int copied = cu_copy_to_device(to, from, bytes);
+    return copied ? copied : cu_wait(NULL);
+}
 
 static inline int skip(const char *why) {
     printf("no GPU: %s\n", why);
@@ -59,7 +66,7 @@ static inline const char *start_driver(void **stream) {
     EXPECT(find(driver, "cuCtxSetCurrent", &current));
     EXPECT(find(driver, "cuStreamCreate", &stream_create));
     EXPECT(find(driver, "cuMemAlloc_v2", &cu_alloc));
-    EXPECT(find(driver, "cuMemcpyHtoD_v2", &cu_to_device));
+    EXPECT(find(driver, "cuMemcpyHtoD_v2", &cu_copy_to_device));
     EXPECT(find(driver, "cuMemcpyDtoH_v2", &cu_to_host));
     EXPECT(find(driver, "cuStreamSynchronize", &cu_wait));
     if (init(0) != 0 || retain(&context, 0) != 0) {

@@ -41,7 +41,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A cursor at the start of the file.
-    pub(crate) fn from_start(&self) -> Self {
+    pub(crate) fn rewound(&self) -> Self {
         Self::new(self.bytes)
     }
 

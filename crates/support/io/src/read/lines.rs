@@ -21,9 +21,9 @@ impl<'a> Lines<'a> {
     }
 
     /// All lines of the file.
-    pub(super) fn from_start(&self) -> Self {
+    pub(super) fn rewound(&self) -> Self {
         Self {
-            cursor: self.cursor.from_start(),
+            cursor: self.cursor.rewound(),
             number: 1,
         }
     }

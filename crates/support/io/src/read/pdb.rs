@@ -128,7 +128,7 @@ fn fixed(line: Line<'_>, first: usize, last: usize) -> Parsed<Number> {
 
 /// The first `CRYST1` of the file, if it comes before the first atom.
 fn first_unit<'a>(lines: &Lines<'a>) -> Option<Line<'a>> {
-    let mut lines = lines.from_start();
+    let mut lines = lines.rewound();
     loop {
         let line = lines.expect("a cell").ok()?;
         if is_atom(line.text) {

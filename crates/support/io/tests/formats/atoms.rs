@@ -221,7 +221,7 @@ fn frames_of_every_format_are_counted_and_read_in_turn() {
         let seen: Vec<_> = frames.iter().map(|one| (one.number, one.count)).collect();
         assert_eq!(seen, [(1, 3), (2, 3), (3, 3)], "{name}");
         assert!(
-            frames.iter().all(|one| one.cut_off == !cut.is_empty()),
+            frames.iter().all(|one| one.cut_off != cut.is_empty()),
             "{name}"
         );
         let last = read_frame(&path, Frame::Last).unwrap();
@@ -377,8 +377,7 @@ fn pdb_records_are_read_by_their_columns() {
         "space group 'P 21' is not applied",
     );
     noted(
-        PDB.replace("MET A", "MET A")
-            .replace(" N   MET", " N  BMET"),
+        PDB.replace(" N   MET", " N  BMET"),
         "1 records are alternative",
     );
     noted(PDB.replace("          ZN2+", ""), "1 atoms have no element");

@@ -24,7 +24,7 @@ DATA ascii
 
 /// The same points, binary or compressed.
 pub(crate) fn pcd(kind: &str) -> Vec<u8> {
-    let mut bytes = PCD[..PCD.find("ascii").unwrap()].as_bytes().to_vec();
+    let mut bytes = PCD.as_bytes()[..PCD.find("ascii").unwrap()].to_vec();
     bytes.extend(kind.as_bytes());
     bytes.push(b'\n');
     let f4 = |value: f32| value.to_le_bytes().to_vec();

@@ -108,7 +108,7 @@ fn a_compressed_recording_is_read_like_any_other() {
         trace.damage
     );
     assert!(
-        trace.damage.to_string().contains("compressed"),
+        trace.damage.to_string().contains("Zstandard"),
         "{}",
         trace.damage
     );

@@ -32,8 +32,22 @@ const MAX_RATIO: usize = 200;
 /// Maximum memory for the window of Zstandard, which `zstd --long` may exceed.
 const MAX_WINDOW: u64 = 64 << 20;
 
+/// Bytes to which so many packed ones may unpack.
+pub(super) fn max_unpacked(packed: usize) -> usize {
+    packed.saturating_mul(MAX_RATIO).max(MAX_UNASKED)
+}
+
+/// The fault of contents that are larger, with a program that unpacks them.
+pub(super) fn too_large(max: usize, place: Place, program: &str) -> Fault {
+    let message = format!(
+        "the file unpacks to more than {max} bytes, over {MAX_RATIO} times its size: if that is \
+         right, unpack it by {program} first"
+    );
+    Fault::unsupported(place, message)
+}
+
 fn unpacked(bytes: &[u8], packing: Packing) -> Parsed<Vec<u8>> {
-    let max = bytes.len().saturating_mul(MAX_RATIO).max(MAX_UNASKED);
+    let max = max_unpacked(bytes.len());
     match packing {
         Packing::Gzip => all_of(MultiGzDecoder::new(bytes), "gzip", max),
         Packing::Zstd => {
@@ -58,11 +72,7 @@ fn all_of(mut from: impl Read, program: &str, max: usize) -> Parsed<Vec<u8>> {
         let read = fill(&mut from, &mut all[begin..]).map_err(|error| damaged(&error, program))?;
         all.truncate(begin + read);
         if all.len() > max {
-            let message = format!(
-                "the file unpacks to more than {max} bytes, over {MAX_RATIO} times its size: if \
-                 that is right, unpack it by {program} -d first"
-            );
-            return Err(Fault::unsupported(Place::Whole, message));
+            return Err(too_large(max, Place::Whole, &format!("{program} -d")));
         }
         if all.len() < room {
             return Ok(all);

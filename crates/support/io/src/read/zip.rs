@@ -4,6 +4,7 @@
 //! others rely on:** [`Entry::check`] has unpacked a file to its end and compared its checksum
 //! before anything of it is kept.
 
+use super::open::{max_unpacked, too_large};
 use crate::error::{Fault, Parsed, Place};
 use flate2::{Crc, read::DeflateDecoder};
 use std::io::{self, Read};
@@ -39,7 +40,8 @@ impl<'a> Entry<'a> {
         usize::try_from(self.size).unwrap_or(usize::MAX)
     }
 
-    /// Refuses what cannot be unpacked, and contents that are not those of the directory.
+    /// Refuses what cannot be unpacked or is too large, and contents that are not those of the
+    /// directory.
     pub(super) fn check(&self) -> Parsed<()> {
         let place = Place::Byte(self.at);
         if self.encrypted || ![STORED, DEFLATED].contains(&self.method) {
@@ -53,11 +55,15 @@ impl<'a> Entry<'a> {
             };
             return Err(Fault::unsupported(place, message));
         }
+        let max = max_unpacked(self.packed.len());
+        if self.size() > max {
+            return Err(too_large(max, place, "unzip"));
+        }
         let mut sum = Crc::new();
         let mut contents = self.contents();
         let mut part = [0; 1 << 13];
         let mut size: u64 = 0;
-        loop {
+        while size <= self.size {
             let read = match contents.read(&mut part) {
                 Ok(0) => break,
                 Ok(read) => read,

@@ -142,6 +142,12 @@ fn a_small_file_that_unpacks_to_much_is_refused_with_the_remedy() {
         };
         assert!(error.to_string().contains(program), "{error}");
     }
+    let array = npy("<f8", "(2883584, 3)", &vec![0; 66 << 20]);
+    let packed = archive(&[("points.npy", array)], CompressionMethod::Deflated);
+    assert!(packed.len() < 1 << 20);
+    let error = refused(packed, Format::Npz);
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().contains("unzip"), "{error}");
 }
 
 #[test]

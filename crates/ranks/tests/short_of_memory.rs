@@ -1,6 +1,5 @@
 //! If one rank is out of memory, all ranks return the error, wherever it runs out, and the engines
-//! work afterwards. A program of its own, whose allocator refuses what the test tells it
-//! to.
+//! work afterwards. A program of its own, whose allocator refuses what the test tells it to.
 
 mod common;
 

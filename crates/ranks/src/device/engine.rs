@@ -95,7 +95,7 @@ fn check(settings: &RankedBuilder, gpu: Option<u32>) -> Result<(u32, Radius, Dom
         (settings.deterministic, "deterministic(true)"),
         (settings.lists == ListKind::Half, "lists(ListKind::Half)"),
         (settings.rule != RadiusRule::Uniform, "radii(…)"),
-        (settings.cutoffs.is_some(), "cutoffs(…)"),
+        (settings.types.is_some(), "cutoffs(…)"),
         (settings.nearest, "nearest(…)"),
     ];
     if let Some((_, what)) = refused.iter().find(|(asked, _)| *asked) {

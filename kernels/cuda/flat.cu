@@ -189,6 +189,7 @@ flat_wrapped(const __grid_constant__ KernelWalk walk, const __grid_constant__ Ou
     for (u32 slot = blockIdx.x * THREADS + threadIdx.x; slot < walk.targets.count; slot += gridDim.x * THREADS) {
         const Target target = target_at(walk, slot);
         auto work = filtered<Work>(walk, target, walk, target, outlet);
+        static_assert(IMAGE_TABLES || !SEES_IMAGES<NF_HALF, decltype(work)>, "tables are loaded");
         const Cells cells(walk, target, true);
         visit_wrapped<NF_HALF>(walk, target, tables, work, [&](const Target& seen, auto& job) {
             visit_around<NF_HALF>(walk, seen, cells, job);
@@ -492,8 +493,12 @@ __device__ __forceinline__ void write_masks(
     const auto mask = [&](const Target& seen, auto& work) {
         outlet.counts[slot] = mask_candidates<NF_HALF>(walk, seen, cells, masker, work, words);
     };
-    if constexpr (WRAPPED) visit_wrapped<NF_HALF>(walk, target, *tables, masker, mask);
-    else visit_given(walk, target, masker, mask);
+    if constexpr (WRAPPED) {
+        static_assert(IMAGE_TABLES || !SEES_IMAGES<NF_HALF, decltype(masker)>, "tables are loaded");
+        visit_wrapped<NF_HALF>(walk, target, *tables, masker, mask);
+    } else {
+        visit_given(walk, target, masker, mask);
+    }
 }
 
 // Counts the neighbours of every target and writes its masks, and the indices of sorted sources.

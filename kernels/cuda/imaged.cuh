@@ -136,11 +136,16 @@ struct Imaged {
     }
 };
 
-// Calls visit(target, work) with a target and a job that see points outside the box.
+// Whether a job is shown candidates in images of their own where these are near.
+template <bool HALF, class Work>
+constexpr bool SEES_IMAGES = !DOUBLE && !HALF && Work::DISTANCES && !Work::IMAGES;
+
+// Calls visit(target, work) with a target and a job that see points outside the box. The tables of
+// a job that `SEES_IMAGES` have been loaded.
 template <bool HALF, bool TILTED, class Work, class Visit>
 __device__ __forceinline__ void visit_wrapped(
     const Walk& walk, const Target& target, const ImageTables<TILTED>& tables, Work& work, Visit visit) {
-    if constexpr (!DOUBLE && !HALF && Work::DISTANCES && !Work::IMAGES) {
+    if constexpr (SEES_IMAGES<HALF, Work>) {
         if (images_near(walk)) {
             Imaged<Work, TILTED> imaged(walk, target, tables, work);
             return visit(target, imaged);

@@ -89,8 +89,9 @@ static void list_rows(const Walk& walk, const Target& target, const Rows& rows, 
 template <bool HALF, bool TILTED, class Work, class Visit>
 static void visit_either(const Walk& walk, const Target& target, Work& work, Visit visit) {
     if (!images_differ(walk)) return visit_given(walk, target, work, visit);
-    static ImageTables<TILTED> tables;
-    tables.load(walk, 0, 1);
+    // Tests on several threads walk by one library.
+    thread_local ImageTables<TILTED> tables;
+    if (images_near(walk)) tables.load(walk, 0, 1);
     visit_wrapped<HALF>(walk, target, tables, work, visit);
 }
 

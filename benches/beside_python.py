@@ -8,10 +8,10 @@
 CASE is CLOUD/POINTS/QUANTITIES: periodic/1000/ijSdD, or batch128/7000/ij with so many points in 128
 molecules; without one a list of 30 to 1,000,000 points runs. Clouds are uniform, with 52 neighbours
 a point within 1 on average; molecules are balls of that density in open space. --index is the type
-of Nearfield's indices; the others choose their own. Prints a line of JSON for the machine and for every case and package: the median and the
-fastest of all calls (a single one if the first takes longer than --seconds), pairs, versions, and a
-digest of the data. Packages that are not installed, or have no such search, are named in the first
-line with the reason.
+of Nearfield's indices; the others choose their own. Prints a line of JSON for the machine and for
+every case and package: the median and the fastest of all calls (a single one if the first takes
+longer than --seconds), pairs, versions, and a digest of the data. Packages that are not installed,
+or have no such search, are named in the first line with the reason.
 
 On a GPU (--device gpu) arrays are tensors there, and a call ends when the device has. A package that
 finds another number of pairs than the first ends the program with an error; in single precision one

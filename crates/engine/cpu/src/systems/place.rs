@@ -77,7 +77,8 @@ impl<T: SystemReal> Geometry<'_, T> {
     /// Writes what `of` returns for every pair: its image and its displacement.
     ///
     /// `of` is called in one place, so that it becomes a part of this loop, which is compiled for a
-    /// level. Which arrays are wanted is foreseen from pair to pair.
+    /// level. The branches on the arrays that are wanted go the same way for every pair, so the
+    /// processor predicts them.
     #[inline(always)]
     pub(super) fn write(&mut self, list: &[u32], of: impl Fn(u32) -> ([i32; 3], [T; 3])) {
         if self.images.is_empty() && self.displacements.is_empty() && self.distances.is_empty() {

@@ -83,10 +83,11 @@ fn unknown(path: &Path, extension: &str, packing: Option<Packing>) -> Error {
         "" => "the file name has no extension".to_owned(),
         other => format!("the extension '.{other}' is not known"),
     };
+    // The remedy first: a message is cut where it is long, and the list is.
     let message = format!(
-        "{found}; known are {}: {}",
-        known.join(", "),
-        remedy(extension)
+        "{found}: {}; known are {}",
+        remedy(extension),
+        known.join(", ")
     );
     Fault::new(ErrorKind::UnknownFormat, Place::Whole, message).in_file(path)
 }
@@ -107,10 +108,7 @@ fn remedy(extension: &str) -> &'static str {
         "stl" | "obj" | "off" | "msh" | "xdmf" | "vtm" | "vti" | "pvtp" | "pvtu" | "pvd" => {
             "meshio (meshio convert) and ParaView convert meshes to .vtu, .vtp or .ply"
         }
-        _ => {
-            "meshio and ParaView convert meshes, ASE and OVITO atoms, PDAL and CloudCompare point \
-             clouds"
-        }
+        _ => "meshio converts meshes, ASE atoms, PDAL point clouds",
     }
 }
 
@@ -145,7 +143,7 @@ mod tests {
             let text = error.to_string();
             assert!(text.starts_with(name), "{text}");
             assert!(
-                text.contains("known are .npy, .npz, .csv, ") && text.contains(", .ply, .pcd: "),
+                text.contains("known are .npy, .npz, .csv, ") && text.ends_with(", .ply, .pcd"),
                 "{text}"
             );
             assert!(text.contains("meshio"), "{text}");
@@ -155,6 +153,7 @@ mod tests {
             ("a.cif", "ASE"),
             ("a.xtc.gz", "MDAnalysis"),
             ("a.csv.bz2", "unpack"),
+            ("a.foo", "PDAL point clouds"),
         ] {
             let error = Format::from_path(Path::new(name)).unwrap_err().to_string();
             assert!(error.contains(tool), "{error}");

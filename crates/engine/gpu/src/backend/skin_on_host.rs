@@ -224,7 +224,7 @@ where
             },
             ..Stored::of(&listed.lattice, within)
         };
-        let way = candidates(&listed.lattice) as u32;
+        let way = candidates(&listed.lattice, listed.lattice.radius()) as u32;
         let found = listed.run(&library, way, stored, within, [&there.at, &there.at]);
         if far {
             assert!(found.iter().flatten().all(|x| x.is_nan()), "{round}");

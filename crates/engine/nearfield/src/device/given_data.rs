@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{Error, ErrorKind, PointSetId, backend::next_stamp};
 use nearfield_gpu::{
-    DevicePointData, DeviceView, ErrorKind as GpuErrorKind, GpuBackend, PointNumber,
+    DeviceLattice, DevicePointData, DeviceView, ErrorKind as GpuErrorKind, GpuBackend, PointNumber,
     PositionNumber, RefusedPointData, RefusedValues,
 };
 use nearfield_grid::{Precision, Radius, Value};
@@ -210,9 +210,14 @@ impl DeviceEngine {
         if let Some(error) = first {
             return Err(error);
         }
-        let fits = !counted || !self.fit_radii()?;
-        self.sorted_anew |= !fits;
-        Ok(fits)
+        // Cells for few of the radii are looked at again also if the last try has failed.
+        let bulk = self.lattice.as_ref().and_then(DeviceLattice::bulk);
+        if !counted && bulk.is_none() {
+            return Ok(true);
+        }
+        let others = self.fit_radii();
+        self.sorted_anew |= !matches!(others, Ok(false));
+        others.map(|others| !others)
     }
 
     /// The error of data that were refused, if any were: as that of data from the host.

@@ -54,8 +54,11 @@ fn give_from_device(engine: &mut DeviceEngine, set: PointSetId, radii: &[f32]) {
     engine.set_radii_from_device(set, &sent.as_view()).unwrap();
 }
 
+/// Index, image and displacement of a pair.
+type Seen = (u32, [i32; 3], [u64; 3]);
+
 /// The pairs of every target with their images and displacements, by index and image.
-fn pairs(engine: &mut Engine, set: PointSetId) -> Vec<Vec<(u32, [i32; 3], [u64; 3])>> {
+fn pairs(engine: &mut Engine, set: PointSetId) -> Vec<Vec<Seen>> {
     let mut geometry = PairGeometry::default();
     engine.pair_geometry(set, set, &mut geometry).unwrap();
     let pair = |pair: NeighborPair| (pair.index, pair.image, pair.d.map(f64::to_bits));

@@ -68,8 +68,14 @@ struct Filters {
     const u32* excluded;            // …where the points that it excludes begin, which ascend
     const Given* target_radii;
     const Given* source_radii;      // nf::READ_AHEAD more behind the last
+    // Points whose radii are above `bulk` (wide.cuh): how many, and their sorted places, ascending.
+    // Null where the radii of targets, or of sources, do not count, and where no point is wide.
+    const u32* wide_targets;
+    const u32* wide_sources;
     const Nearest* nearest;         // of every target in the caller's order
-    float largest_source;           // of these
+    float inverse[3][3];            // Lattice::inverse, rounded, for pairs with wide points
+    float bulk;                     // the radius that cells are made for; 0 for the largest
+    float largest_source;           // of the sources that are walked
     float per_radius;               // what around.cuh reaches for a radius, in its unit of length…
     float slack;                    // …and this more
     u32 types;
@@ -107,7 +113,8 @@ struct Target {
     int4 wraps;
 #if NF_FILTERS & NF_RADII
     Given own;           // the square of its radius, -1 where that does not count
-    float limit;         // in single precision, for squared distances of candidates
+    // In single precision, for squared distances of candidates; -1 for wide targets.
+    float limit;
     float reach;         // no pair is farther apart
 #endif
 };
@@ -142,9 +149,18 @@ __device__ __forceinline__ Target target_at(const Walk& walk, u32 slot) {
     target.limit = DOUBLE || filters.source_radii ? walk.lattice.r2 : static_cast<float>(target.own);
     const float reach = rounded_up(radius);
     target.reach = filters.source_radii ? fmaxf(reach, filters.largest_source) : reach;
+    if (!DOUBLE && filters.bulk > 0.0f && reach > filters.bulk) {
+        target.limit = -1.0f;
+        target.reach = 0.0f;
+    }
 #endif
     return target;
 }
+
+#if NF_FILTERS & NF_RADII
+// Whether the radius of a target is so large that it is not walked (wide.cuh).
+__device__ __forceinline__ bool is_wide(const Target& target) { return target.limit < 0.0f; }
+#endif
 
 // A sorted point as it was given.
 __device__ __forceinline__ GivenVector given_position(const Points& points, u32 slot) {

@@ -144,6 +144,15 @@ extern "C" void run_radii(const void* from, u32 wide, u32 exact, u32 count, doub
     launch(count, [=] { take_radii(from, wide, exact, count, least, most, to, refused); });
 }
 
+extern "C" void run_count_radii(const float* radii, u32 count, float most, u32* classes) {
+    launch(512, [=] { count_radii(radii, count, most, classes); });
+}
+
+extern "C" void run_wide(const float4* at, const float* radii, u32 count, float bulk, u32* wide) {
+    launch(count, [=] { find_wide(at, radii, count, bulk, wide); });
+    launch(nf::MAX_WIDE, [=] { order_wide(wide); });
+}
+
 extern "C" void run_numbers(const u32* from, u32 wide, u32 count, u32 most, u32* to, u64* refused) {
     launch(count, [=] { take_numbers(from, wide, count, most, to, refused); });
 }

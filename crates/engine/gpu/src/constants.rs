@@ -52,6 +52,13 @@ nearfield_shared::constants! {
         JUDGED_PAIRS = 32;
         /// Threads of a block of `flat_lists` and `flat_expand`, which share the blocks.
         LIST_THREADS = 128;
+        /// Threads of a block of `flat_wide`, which compares a target with all sources.
+        WIDE_THREADS = 1024;
+        /// Maximum number of points of a set whose radii are too large for its cells.
+        MAX_WIDE = 512;
+        /// Halvings of the largest radius by which radii of points are counted; smaller radii are
+        /// those of the last.
+        RADIUS_CLASSES = 12;
         /// Lists that a block of `lists_ascend` sorts.
         ASCEND_LISTS = 16;
         /// Threads of a block that copies lists to arrays of pairs.

@@ -53,6 +53,7 @@ mod moved;
 #[cfg(test)]
 mod named_on_host;
 mod nearest;
+mod nearest_image;
 #[cfg(test)]
 mod on_host;
 mod order;
@@ -75,6 +76,10 @@ mod systems;
 #[cfg(test)]
 mod systems_on_host;
 mod walk;
+mod wide;
+mod wide_data;
+#[cfg(test)]
+mod wide_on_host;
 
 pub use all_pairs::{AllPairsScratch, PointsPerThread};
 pub use asked::NamedPoints;
@@ -99,10 +104,11 @@ pub use pair_arrays::{DoublePairViews, GeometryQuantities, HostPairs, PairViews}
 pub use pairs::{Deliver, DeviceResults, PairCall, PairFields, PairScratch};
 pub use per_point::Stamped;
 pub use points::DevicePoints;
-pub use refused::{RefusedPointData, RefusedValues};
+pub use refused::{CLASSES as RADIUS_CLASSES, RadiusCounts, RefusedPointData, RefusedValues};
 pub use rows::HostRows;
 pub use share::{DeviceParts, DeviceShare, MAX_PARTS};
 pub use sort::{PositionBounds, SortOutcome};
 pub use stored::{ListedPairs, Since, Skin, SlotsOfLists};
 pub use systems::{DevicePairs, DeviceSystems, HostSystems, PairArray, SystemsOutcome};
 pub use walk::PairOfPoints;
+pub use wide::MAX_WIDE_POINTS;

@@ -266,7 +266,7 @@ where
             stale: &raw const stale as u64,
             ..Stored::of(&listed.lattice, within)
         };
-        let way = candidates(&listed.lattice) as u32;
+        let way = candidates(&listed.lattice, listed.lattice.radius()) as u32;
         let found = listed.run(&library, way, stored, within, [&there.at, &there.at]);
         if far {
             assert!(found.iter().flatten().all(|x| x.is_nan()), "{round}");

@@ -41,6 +41,7 @@ use super::{
     gpu::GpuBackend,
     lists::DeviceLists,
     moved::Moved,
+    nearest_image::{nearest_is_certain, rounded_inverse},
     walk::PairOfPoints,
 };
 use crate::{
@@ -49,17 +50,11 @@ use crate::{
     memory::kept_buffers,
     traversal::{Candidates, Filtering, Strategy, Traversal, Work},
 };
-use nearfield_grid::{self as grid, Domain, Precision, Radius};
+use nearfield_grid::{self as grid, Precision, Radius};
 
 /// A relative margin, far above the rounding of a difference and of an image vector in `f32`, 2⁻²²
 /// together: images beyond it cannot be within the radius.
 const SLACK: f64 = 1.0 / (1u64 << 20) as f64;
-/// Rounding of a difference in boxes, as a share of the products that it is the sum of: three
-/// roundings of each factor and two of sums, and as much again.
-const BOXES_SLACK: f64 = 1.0 / (1u64 << 20) as f64;
-/// Error of a difference in boxes that does not change the nearest image of a neighbour; stored.cuh
-/// has the argument.
-const MAX_BOXES_ERROR: f64 = 0.003;
 
 kept_buffers! {
     /// Entries of lists as sorted places of sources, made by the first traversal of a search.
@@ -193,7 +188,7 @@ impl ListedPairs<'_> {
         let mut points = [of.targets_layout(), of.sources.layout()];
         let [targets, sources] = &mut points;
         let (radius, skin) = match &self.since {
-            None => (lattice.radius(), None),
+            None => (of.lattice.largest(), None),
             Some(Since::Skin(skin)) => {
                 [targets.at, targets.given] = skin.targets.at(of.targets);
                 [sources.at, sources.given] = skin.sources.at(of.sources);
@@ -215,7 +210,7 @@ impl ListedPairs<'_> {
                 stale: skin.map_or(0, |skin| skin.judgement.address()),
                 ..Stored::of(lattice, radius)
             },
-            candidates: candidates(lattice),
+            candidates: candidates(lattice, of.lattice.largest()),
             radius,
             filtering,
             points,
@@ -284,36 +279,18 @@ impl VisitLists {
     }
 }
 
-/// How a traversal finds the images of a source that its lists name.
-pub(super) fn candidates(lattice: &grid::Lattice) -> Candidates {
+/// How a traversal finds the images of a source that its lists name, none farther than `largest`.
+pub(super) fn candidates(lattice: &grid::Lattice, largest: Radius) -> Candidates {
     let domain = lattice.domain();
     if !domain.is_periodic() {
         Candidates::ListedOpen
-    } else if lattice.repeats() || !nearest_is_certain(domain, lattice.radius()) {
+    } else if lattice.repeats() || !nearest_is_certain(domain, largest) {
         Candidates::ListedImages
     } else if domain.is_tilted() {
         Candidates::ListedTilted
     } else {
         Candidates::ListedNearest
     }
-}
-
-/// Returns true if rounding to `f32` does not change the nearest image of a source within the
-/// radius that is at most one box away.
-fn nearest_is_certain(domain: &Domain, radius: Radius) -> bool {
-    let vectors = domain.vectors().map(Option::unwrap_or_default);
-    let farthest = |k: usize| {
-        let boxes: f64 = vectors.iter().map(|vector| vector[k].abs()).sum();
-        radius.value_f64() + boxes
-    };
-    domain.inverse().into_iter().flatten().all(|row| {
-        let products: f64 = (0..3).map(|k| row[k].abs() * farthest(k)).sum();
-        let rounds = row.iter().all(|&x| {
-            let rounded = x as f32;
-            x == 0.0 || rounded.is_normal()
-        });
-        rounds && products * BOXES_SLACK <= MAX_BOXES_ERROR
-    })
 }
 
 impl Stored {
@@ -326,7 +303,7 @@ impl Stored {
             slack: 2.0 * SLACK,
             row_length: rows.map(|[x, y, z]| x.hypot(y).hypot(z)),
             stale: 0,
-            inverse: rows.map(|row| row.map(|x| x as f32)),
+            inverse: rounded_inverse(lattice.domain()),
             repeats: u32::from(lattice.repeats()),
         }
     }

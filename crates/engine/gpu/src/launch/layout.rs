@@ -209,9 +209,17 @@ nearfield_shared::shared_structs! {
         pub(crate) target_radii: u64,
         /// The same of every source, with room for `READ_AHEAD` more.
         pub(crate) source_radii: u64,
+        /// How many targets have radii above `bulk`, and their sorted places; 0 where none may.
+        pub(crate) wide_targets: u64,
+        /// The same of sources.
+        pub(crate) wide_sources: u64,
         /// The last pair that is kept of every target, where only the nearest are.
         pub(crate) nearest: u64,
-        /// The largest radius of a source, where these count.
+        /// `Lattice::inverse`, rounded, where pairs with wide points are compared one by one.
+        pub(crate) inverse: [[f32; 3]; 3],
+        /// The radius that cells are made for; 0 where that is the largest.
+        pub(crate) bulk: f32,
+        /// The largest radius of a source that is found by cells, where these count.
         pub(crate) largest_source: f32,
         /// What the walk around a target reaches is this times the radius of the target…
         pub(crate) per_radius: f32,

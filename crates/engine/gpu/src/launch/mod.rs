@@ -54,7 +54,7 @@ pub(crate) use layout::{
     Launches, MAX_UNIFORMS, Nearest, Outlet, PairArrays, PairOutput, Parts, Points, Row, Status,
     Stored, StoredLists, StridedChannels, SystemArrays, SystemsStatus, Table, Walk,
 };
-pub(crate) use point_data::{PointDataKernels, TakenValues};
+pub(crate) use point_data::{PointDataKernels, TakenValues, WIDE_WORDS};
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
 pub(crate) use stored::{Entries, GatheredPoints, OverLists, PartOfLists, SlotKernels};
 pub(crate) use systems::{SystemsKernels, units};

@@ -24,23 +24,12 @@ struct Stored {
     double reach;              // the radius with a margin for the rounding of a difference
     double slack;              // …and of this share of the largest component of a difference
     double row_length[3];      // lengths of the rows of Lattice::inverse
-    // Lists with a skin: bits of the largest squared displacements since they were built, of
-    // targets and sources; null for points that have not moved.
-    const u32* moved_targets;
-    const u32* moved_sources;
+    // Lists with a skin: not 0 if they may miss a pair (`judge_lists`), so that nothing is computed
+    // from them; null where no point has moved.
+    const u32* stale;
     float inverse[3][3];       // Lattice::inverse, rounded
-    float allowed;             // sum of both displacements up to which lists hold every pair
     u32 repeats;               // lists ascend, and may name a source several times
 };
-
-// Whether a pair may be missing from lists with a skin, so that nothing is computed from them.
-__device__ __forceinline__ bool lists_are_stale(const Stored& stored) {
-    const u32 targets = stored.moved_targets ? *stored.moved_targets : 0;
-    const u32 sources = stored.moved_sources ? *stored.moved_sources : 0;
-    if ((targets | sources) == 0) return false;
-    const float together = __fadd_ru(__fsqrt_ru(__uint_as_float(targets)), __fsqrt_ru(__uint_as_float(sources)));
-    return !(together <= stored.allowed);
-}
 
 struct ImageRange {
     i64 first, last;

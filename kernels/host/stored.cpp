@@ -105,6 +105,10 @@ extern "C" void run_slots(const float4* at, u32 count, u32* places, const u32* e
     launch(256, [=] { slots_of_entries(entries, total, capacity, places, count, out); });
 }
 
+extern "C" void run_judge(const Judged* judged) {
+    launch(1, [=] { judge_lists(*judged); });
+}
+
 extern "C" void run_follow(const Following* set, const Lattice* in_box, void* back, u32 wide) {
     launch(set->count, [=] {
         if (wide) follow_given(*set, *in_box);

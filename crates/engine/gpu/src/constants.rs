@@ -48,6 +48,8 @@ nearfield_shared::constants! {
         FLAT_THREADS = 256;
         /// Threads that share the stored list of a target, unless each has a warp.
         STORED_LANES = 8;
+        /// Pairs of sets whose lists with a skin one call of `judge_lists` judges.
+        JUDGED_PAIRS = 32;
         /// Threads of a block of `flat_lists` and `flat_expand`, which share the blocks.
         LIST_THREADS = 128;
         /// Threads of a block of `flat_wide`, which compares a target with all sources.

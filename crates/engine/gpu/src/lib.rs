@@ -87,7 +87,7 @@ pub use backend::{
     DeviceFields, DeviceFilter, DeviceLattice, DeviceLists, DeviceNearest, DevicePairs,
     DeviceParts, DevicePointData, DevicePoints, DeviceResults, DeviceShare, DeviceSystems,
     DoublePairViews, FollowedPoints, GeometryQuantities, GpuBackend, HaloField, HaloResults,
-    HaloScratch, HostExclusions, HostPairs, HostPointData, HostRows, HostSystems, LastPairs,
+    HaloScratch, HostExclusions, HostPairs, HostPointData, HostRows, HostSystems, Judgement, LastPairs,
     ListPart, ListedPairs, MAX_PARTS, MAX_WIDE_POINTS, Moved, MovedPoints, NamedPoints, PairArray,
     PairCall, PairFields, PairOfPoints, PairQuantities, PairScratch, PairViews, PartViews,
     PartialLists, PointNumber, PointsPerThread, PositionBounds, RADIUS_CLASSES, RadiusCounts,

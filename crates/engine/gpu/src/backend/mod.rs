@@ -42,6 +42,7 @@ mod fields;
 mod filter;
 #[cfg(test)]
 mod filters_on_host;
+mod followed;
 mod given_data;
 mod gpu;
 mod halo;
@@ -91,6 +92,7 @@ pub use fields::{StagedField, StagedFields, StagedSides};
 pub use filter::{
     DeviceCutoffs, DeviceFilter, DevicePointData, HostExclusions, HostPointData, LastPairs,
 };
+pub use followed::{FollowedPoints, Judgement};
 pub use given_data::PointNumber;
 pub use gpu::GpuBackend;
 pub use halo::{HaloField, HaloResults, HaloScratch};
@@ -106,7 +108,7 @@ pub use refused::{CLASSES as RADIUS_CLASSES, RadiusCounts, RefusedPointData, Ref
 pub use rows::HostRows;
 pub use share::{DeviceParts, DeviceShare, MAX_PARTS};
 pub use sort::{PositionBounds, SortOutcome};
-pub use stored::{FollowedPoints, ListedPairs, Since, Skin, SlotsOfLists};
+pub use stored::{ListedPairs, Since, Skin, SlotsOfLists};
 pub use systems::{DevicePairs, DeviceSystems, HostSystems, PairArray, SystemsOutcome};
 pub use walk::PairOfPoints;
 pub use wide::MAX_WIDE_POINTS;

@@ -98,7 +98,8 @@ pub(super) fn compiled(source: &str, headers: &[Header], defines: &[&str]) -> Op
     }
     let flags = [
         "-std=c++17",
-        "-O2",
+        // More takes compilers twice as long and saves less than that.
+        "-O1",
         "-ffp-contract=off",
         "-shared",
         "-fPIC",

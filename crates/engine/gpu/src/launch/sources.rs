@@ -6,8 +6,9 @@
 //! [`CudaParts::HEADERS`](nearfield_pairs::CudaParts::HEADERS).
 
 use super::layout::{
-    Arguments, Filters, Following, Geometry, Lattice, Launches, Nearest, Outlet, PairArrays,
-    PairOutput, Parts, Points, Row, Status, Stored, StoredLists, SystemArrays, SystemsStatus, Walk,
+    Arguments, Filters, Following, Geometry, Judged, Lattice, Launches, Nearest, Outlet,
+    PairArrays, PairOutput, Parts, Points, Row, Status, Stored, StoredLists, SystemArrays,
+    SystemsStatus, Walk,
 };
 use crate::constants;
 use nearfield_pairs::texts::{FAST, SUM_TILE};
@@ -229,13 +230,14 @@ pub const SLOTS: Source = Source {
     name: "slots",
     text: include_str!("../../../../../kernels/cuda/slots.cu"),
     headers: &[CONSTANTS, CELLS, CONTRACT],
-    layouts: &[Following::LAYOUT],
+    layouts: &[Following::LAYOUT, Judged::LAYOUT],
     launches_children: false,
     kernels: &[
         "slots_of_points",
         "slots_of_entries",
         "follow_points",
         "follow_given",
+        "judge_lists",
         "positions_of_points",
         "positions_of_given",
         "gather_points",

@@ -64,6 +64,9 @@ mod rows;
 mod share;
 #[cfg(test)]
 mod skin_on_host;
+mod skin_pairs;
+#[cfg(test)]
+mod skin_pairs_on_host;
 mod sort;
 #[cfg(test)]
 mod sorted_on_host;
@@ -100,6 +103,7 @@ pub use points::DevicePoints;
 pub use refused::{RefusedPointData, RefusedValues};
 pub use rows::HostRows;
 pub use share::{DeviceParts, DeviceShare, MAX_PARTS};
+pub use skin_pairs::{DeviceCandidates, KeptPairs};
 pub use sort::{PositionBounds, SortOutcome};
 pub use stored::{FollowedPoints, ListedPairs, Since, Skin, SlotsOfLists};
 pub use systems::{DevicePairs, DeviceSystems, HostSystems, PairArray, SystemsOutcome};

@@ -54,13 +54,14 @@ use super::{
 use crate::constants::{NONE, SYSTEM_BOX};
 use crate::{
     error::{Error, ErrorKind, fits},
-    handles::{DeviceValue, DeviceView, PositionNumber},
+    handles::{DeviceValue, DeviceView, InUse, PositionNumber},
     launch::{PairOutput, SystemArrays, SystemsKernels, SystemsStatus, sources, units},
     memory::Buffer,
     program::Program,
 };
 use bytemuck::{Pod, cast_slice, try_cast_slice_mut};
 use nearfield_pairs::{ListKind, Real};
+use nearfield_shared::Source;
 
 /// Systems whose arrays are on the device.
 ///
@@ -82,6 +83,73 @@ pub struct DeviceSystems<'a, T> {
     pub periodic: Option<DeviceView<'a, u8>>,
     /// Pairs exactly as far apart as the radius are not neighbours.
     pub strict: bool,
+}
+
+/// The addresses of systems, while they are in use.
+pub(super) struct SystemsInUse<'a> {
+    pub(super) arrays: SystemArrays,
+    /// Number of systems, and of points.
+    pub(super) shape: [usize; 2],
+    _held: [Option<InUse<'a>>; 5],
+}
+
+impl<T: DeviceValue> DeviceSystems<'_, T> {
+    /// The addresses, for work on the stream of the backend.
+    ///
+    /// # Errors
+    /// [`ErrorKind::FieldLength`] for arrays that do not fit each other, and
+    /// [`ErrorKind::OtherDevice`].
+    pub(super) fn lend<'a>(&'a self, backend: &'a GpuBackend) -> Result<SystemsInUse<'a>, Error> {
+        let Self {
+            positions,
+            offsets,
+            radii,
+            cells,
+            periodic,
+            strict,
+        } = self;
+        backend.holds("positions of systems", positions.ordinal())?;
+        backend.holds("offsets of systems", offsets.ordinal())?;
+        backend.holds("radii of systems", radii.ordinal())?;
+        let count = offsets.len().saturating_sub(1);
+        let points = positions.len() / 3;
+        fits("positions of systems", positions.len(), 3 * points)?;
+        fits("offsets of systems", offsets.len(), count + 1)?;
+        let many = one_or_many("radii of systems", radii.len(), count, 1)?;
+        let (mut many, mut addresses) = (u32::from(many), [0; 2]);
+        let (mut cells_held, mut periodic_held) = (None, None);
+        if let Some(cells) = cells {
+            backend.holds("cells of systems", cells.ordinal())?;
+            many |= u32::from(one_or_many("cells of systems", cells.len(), count, 9)?) << 1;
+            let (address, held) = cells.device_ptr(&backend.stream);
+            (addresses[0], cells_held) = (address, Some(held));
+        }
+        if let Some(periodic) = periodic {
+            backend.holds("periodicities of systems", periodic.ordinal())?;
+            let flags = one_or_many("periodicities of systems", periodic.len(), count, 3)?;
+            many |= u32::from(flags) << 2;
+            let (address, held) = periodic.device_ptr(&backend.stream);
+            (addresses[1], periodic_held) = (address, Some(held));
+        }
+        let (positions, a) = positions.device_ptr(&backend.stream);
+        let (offsets, b) = offsets.device_ptr(&backend.stream);
+        let (radii, c) = radii.device_ptr(&backend.stream);
+        let arrays = SystemArrays {
+            positions,
+            offsets,
+            radii,
+            cells: addresses[0],
+            periodic: addresses[1],
+            many,
+            strict: u32::from(*strict),
+            ..SystemArrays::default()
+        };
+        Ok(SystemsInUse {
+            arrays,
+            shape: [count, points],
+            _held: [Some(a), Some(b), Some(c), cells_held, periodic_held],
+        })
+    }
 }
 
 /// The same on the host.
@@ -198,15 +266,16 @@ impl Default for DevicePairs {
     }
 }
 
-/// The program of a precision.
-fn program(double: bool) -> Program {
-    Program::from(&sources::SYSTEMS).define("NF_REAL", if double { "double" } else { "float" })
+/// The program of a source in a precision.
+pub(super) fn program(source: &Source, double: bool) -> Program {
+    Program::from(source).define("NF_REAL", if double { "double" } else { "float" })
 }
 
 /// Every program of systems, for those who compile all programs ahead: one for each precision of
 /// coordinates.
 pub(crate) fn systems_programs() -> Vec<Program> {
-    [false, true].map(program).into()
+    let of = |source| [false, true].map(|double| program(source, double));
+    [of(&sources::SYSTEMS), of(&sources::SKIN_PAIRS)].concat()
 }
 
 impl GpuBackend {
@@ -254,51 +323,35 @@ impl GpuBackend {
         pairs: &mut DevicePairs,
     ) -> Result<(), Error> {
         pairs.last = None;
-        let DeviceSystems {
-            positions,
-            offsets,
-            radii,
-            cells,
-            periodic,
-            strict,
-        } = systems;
-        self.holds("positions of systems", positions.ordinal())?;
-        self.holds("offsets of systems", offsets.ordinal())?;
-        self.holds("radii of systems", radii.ordinal())?;
-        let count = offsets.len().saturating_sub(1);
-        let points = positions.len() / 3;
-        fits("positions of systems", positions.len(), 3 * points)?;
-        fits("offsets of systems", offsets.len(), count + 1)?;
-        let many = one_or_many("radii of systems", radii.len(), count, 1)?;
-        let (mut many, mut addresses) = (u32::from(many), [0; 2]);
-        let (cells_at, periodic_at);
-        if let Some(cells) = cells {
-            self.holds("cells of systems", cells.ordinal())?;
-            many |= u32::from(one_or_many("cells of systems", cells.len(), count, 9)?) << 1;
-            cells_at = cells.device_ptr(&self.stream);
-            addresses[0] = cells_at.0;
-        }
-        if let Some(periodic) = periodic {
-            self.holds("periodicities of systems", periodic.ordinal())?;
-            let flags = one_or_many("periodicities of systems", periodic.len(), count, 3)?;
-            many |= u32::from(flags) << 2;
-            periodic_at = periodic.device_ptr(&self.stream);
-            addresses[1] = periodic_at.0;
-        }
-        let positions_at = positions.device_ptr(&self.stream);
-        let offsets_at = offsets.device_ptr(&self.stream);
-        let radii_at = radii.device_ptr(&self.stream);
-        let arrays = SystemArrays {
-            positions: positions_at.0,
-            offsets: offsets_at.0,
-            radii: radii_at.0,
-            cells: addresses[0],
-            periodic: addresses[1],
-            many,
-            strict: u32::from(*strict),
-            ..SystemArrays::default()
+        let SystemsInUse { arrays, shape, .. } = &systems.lend(self)?;
+        self.start_arrays(*arrays, *shape, size_of::<T>(), to, pairs)
+    }
+
+    /// Prepares the cells of systems that were just searched, with other radii, into `boxes`.
+    pub(super) fn prepare_boxes<T: Real + DeviceValue>(
+        &self,
+        systems: &DeviceSystems<'_, T>,
+        boxes: &mut Buffer<u8>,
+        pairs: &mut DevicePairs,
+    ) -> Result<(), Error> {
+        let SystemsInUse { arrays, shape, .. } = &systems.lend(self)?;
+        let [count, points] = *shape;
+        boxes.reserve(&self.stream, SYSTEM_BOX as usize * count)?;
+        let kernels = &pairs.kernels[usize::from(size_of::<T>() == 8)];
+        let (Some(kernels), 1..) = (kernels, count) else {
+            return Ok(());
         };
-        self.start_arrays(arrays, [count, points], size_of::<T>(), to, pairs)
+        pairs.status.fill_ones(&self.stream)?;
+        let arrays = SystemArrays {
+            boxes: boxes.address(),
+            units: pairs.units.address(),
+            sums: pairs.sums.address(),
+            status: pairs.status.address(),
+            count: count as u32,
+            points: points as u32,
+            ..*arrays
+        };
+        kernels.prepare(&self.stream, &arrays)
     }
 
     /// Searches systems on the host, which are copied, until the pairs have room; waits for it.
@@ -397,8 +450,9 @@ impl GpuBackend {
         let stream = &self.stream;
         let precision = usize::from(real == 8);
         if pairs.kernels[precision].is_none() {
-            pairs.kernels[precision] =
-                Some(SystemsKernels::load(&*self.load(&program(real == 8))?)?);
+            pairs.kernels[precision] = Some(SystemsKernels::load(
+                &*self.load(&program(&sources::SYSTEMS, real == 8))?,
+            )?);
         }
         let blocks = units(points, count);
         pairs.starts.reserve(stream, points + 1)?;
@@ -607,7 +661,7 @@ impl DevicePairs {
 
     /// Where kernels write. The address of an array that is not wanted is 0, which kernels take as
     /// that.
-    fn output(&self, wanted: PairQuantities, capacity: u64) -> PairOutput {
+    pub(super) fn output(&self, wanted: PairQuantities, capacity: u64) -> PairOutput {
         let of = |is_wanted: bool, address: u64| if is_wanted { address } else { 0 };
         PairOutput {
             starts: self.starts.address(),

@@ -12,6 +12,7 @@
 //! | `all_pairs` | all_pairs.cu | sums without a radius |
 //! | `systems` | systems.cu | pairs of many small systems |
 //! | `ascend` | ascend.cu | lists into ascending order, or nearest first |
+//! | `skin_pairs` | skin_pairs.cu | pairs of systems among earlier candidates |
 //! | `columns` | columns.cu | lists as arrays of pairs |
 //! | `stored` | stored.cu, slots.cu | pair kernels over stored lists |
 //! | `point_data` | point_data.cu | data of points that filters read, from the device |
@@ -34,6 +35,7 @@ mod kernel_lattice;
 mod layout;
 mod point_data;
 mod share;
+mod skin_pairs;
 pub mod sources;
 mod status;
 mod stored;
@@ -51,11 +53,13 @@ pub(crate) use kernel::{SCAN_TILE, scan_tiles};
 pub use kernel_lattice::KernelLattice;
 pub(crate) use layout::{
     Arguments as ChildArguments, FilteredWalk, Filters, Following, Geometry, Lattice, Launches,
-    MAX_UNIFORMS, Nearest, Outlet, PairArrays, PairOutput, Parts, Points, Row, Status, Stored,
-    StoredLists, StridedChannels, SystemArrays, SystemsStatus, Table, Walk,
+    MAX_UNIFORMS, Nearest, Outlet, PairArrays, PairOutput, Parts, Points, Row, SkinCandidates,
+    SkinStatus, Status, Stored, StoredLists, StridedChannels, SystemArrays, SystemsStatus, Table,
+    Walk,
 };
 pub(crate) use point_data::{PointDataKernels, TakenValues};
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
+pub(crate) use skin_pairs::SkinKernels;
 pub(crate) use stored::{Entries, GatheredPoints, OverLists, PartOfLists, SlotKernels};
 pub(crate) use systems::{SystemsKernels, units};
 pub(crate) use traversal::{Children, Flat, FlatKernels, TraversalKernels, Traverse};

@@ -1,0 +1,80 @@
+//! The kernels of skin_pairs.cu: pairs of systems among those that were found before within a larger
+//! radius.
+
+use super::{
+    kernel::{Kernel, LaunchShape},
+    layout::{PairOutput, SkinCandidates, SystemArrays},
+};
+use crate::{
+    constants::{SKIN_CANDIDATES, SKIN_THREADS},
+    error::Error,
+    memory::Queue,
+    program::Module,
+};
+
+/// Blocks that measure displacements at most, enough for every multiprocessor to have some.
+const MAX_BLOCKS: u32 = 1024;
+
+/// The kernels of one precision.
+#[derive(Debug)]
+pub(crate) struct SkinKernels {
+    moved: Kernel,
+    pairs: Kernel,
+}
+
+impl SkinKernels {
+    /// Looks up the kernels of a module.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoKernel`](crate::ErrorKind::NoKernel).
+    pub(crate) fn load(module: &Module) -> Result<Self, Error> {
+        let kernel = |name| Kernel::of(module, name);
+        Ok(Self {
+            moved: kernel("skin_moved")?,
+            pairs: kernel("skin_pairs")?,
+        })
+    }
+
+    /// Numbers that `SkinCandidates::sums` needs for so many candidates.
+    pub(crate) fn sums(candidates: usize) -> usize {
+        candidates.div_ceil(SKIN_CANDIDATES as usize).max(1) + 1
+    }
+
+    /// Measures how far points have moved, and whether anything else has changed.
+    pub(crate) fn measure(
+        &self,
+        queue: &Queue,
+        systems: &SystemArrays,
+        candidates: &SkinCandidates,
+    ) -> Result<(), Error> {
+        let most = systems.points.max(systems.count) as usize;
+        let covering = LaunchShape::covering(most, SKIN_THREADS);
+        let blocks = covering.blocks.min(MAX_BLOCKS);
+        let shape = LaunchShape::of(blocks, SKIN_THREADS);
+        // SAFETY: as skin_moved declares; the copies have the lengths of what they are copies of,
+        // and the status is all zero.
+        unsafe {
+            self.moved
+                .start(queue, shape, &[systems, candidates, &blocks])
+        }
+    }
+
+    /// Counts the candidates that are pairs now, and writes those that have room.
+    pub(crate) fn keep(
+        &self,
+        queue: &Queue,
+        systems: &SystemArrays,
+        candidates: &SkinCandidates,
+        output: &PairOutput,
+    ) -> Result<(), Error> {
+        let blocks = Self::sums(candidates.count as usize) as u32 - 1;
+        let shape = LaunchShape::of(blocks, SKIN_THREADS);
+        // SAFETY: as skin_pairs declares; candidates are of points of these systems, `boxes` has
+        // SYSTEM_BOX bytes per system, all of `sums` is zero, and arrays that are not 0 have room
+        // for `output.capacity` pairs.
+        unsafe {
+            self.pairs
+                .start(queue, shape, &[systems, candidates, output])
+        }
+    }
+}

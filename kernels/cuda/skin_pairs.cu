@@ -5,8 +5,9 @@
 typedef NF_REAL Real;
 
 extern "C" __global__ void __launch_bounds__(nf::SKIN_THREADS)
-skin_moved(const __grid_constant__ Systems systems, const __grid_constant__ SkinCandidates candidates, u32 blocks) {
-    moved<Real>(systems, candidates, blocks);
+skin_moved(
+    const __grid_constant__ Systems systems, const __grid_constant__ Systems before, SkinStatus* status, u32 blocks) {
+    moved<Real>(systems, before, status, blocks);
 }
 
 extern "C" __global__ void __launch_bounds__(nf::SKIN_THREADS)

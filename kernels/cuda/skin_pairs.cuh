@@ -22,25 +22,19 @@ static_assert(SKIN_MASKS == 32, "a warp adds up the masks of a block, a thread e
 // What the host reads after a search; all zero before it.
 struct SkinStatus {
     u64 pairs;               // within the radius
-    u64 moved;               // bits of the largest square of a displacement; infinite if one is
-                             // none
+    u64 moved;               // bits of the largest square of a displacement, or of infinity
     u64 extremes[6];         // largest coordinates, then and now, as integers that sort like them;
                              // and those of the negated ones
-    u32 changed;             // anything but the points is not what it was
-    u32 pad;
+    u64 changed;             // 1: anything but the points is not what it was
 };
 
-// What a search within a larger radius has found, and copies of what it was given.
+// What a search within a larger radius has found.
 struct SkinCandidates {
     const u32* targets;      // ascending
     const u32* sources;
     const int* images;       // 3 counts of a candidate
-    const void* positions;   // the copies
-    const i64* offsets;
-    const double* radii;
-    const double* cells;
-    const unsigned char* periodic;
-    u64* sums;               // of pairs of every block, for the look-back; before them the next block
+    u64* sums;               // of pairs of every block, for the look-back; before them the next
+                             // block
     SkinStatus* status;
     u64 count;               // candidates
 };
@@ -59,24 +53,24 @@ __device__ __forceinline__ bool differ(const Number* now, const Number* then, u6
 }
 
 // By all threads of all blocks: whether anything but the points has changed.
-__device__ __forceinline__ bool has_changed(const Systems& systems, const SkinCandidates& before, u64 first, u64 step) {
-    const u32 many = systems.many, count = systems.count;
-    bool any = differ(systems.offsets, before.offsets, count + 1, first, step);
-    any |= differ(systems.radii, before.radii, many & 1 ? count : 1, first, step);
-    if (systems.cells) any |= differ(systems.cells, before.cells, many & 2 ? 9ull * count : 9, first, step);
-    if (systems.periodic) any |= differ(systems.periodic, before.periodic, many & 4 ? 3ull * count : 3, first, step);
+__device__ __forceinline__ bool has_changed(const Systems& now, const Systems& then, u64 first, u64 step) {
+    const u32 many = now.many, count = now.count;
+    bool any = differ(now.offsets, then.offsets, count + 1, first, step);
+    any |= differ(now.radii, then.radii, many & 1 ? count : 1, first, step);
+    if (now.cells) any |= differ(now.cells, then.cells, many & 2 ? 9ull * count : 9, first, step);
+    if (now.periodic) any |= differ(now.periodic, then.periodic, many & 4 ? 3ull * count : 3, first, step);
     return any;
 }
 
 // The largest displacement since the search that found the candidates, and the extremes of all
 // coordinates.
 template <class Real>
-__device__ __forceinline__ void moved(const Systems& systems, const SkinCandidates& before, u32 blocks) {
+__device__ __forceinline__ void moved(const Systems& systems, const Systems& before, SkinStatus* status, u32 blocks) {
     const Real* const now = static_cast<const Real*>(systems.positions);
     const Real* const then = static_cast<const Real*>(before.positions);
     const u64 first = static_cast<u64>(blockIdx.x) * nf::SKIN_THREADS + threadIdx.x;
     const u64 step = static_cast<u64>(blocks) * nf::SKIN_THREADS;
-    if (has_changed(systems, before, first, step)) atomicMax(&before.status->changed, 1u);
+    if (has_changed(systems, before, first, step)) atomicMax(&status->changed, u64{1});
     double farthest = 0.0, extremes[6];
     for (int k = 0; k < 6; k++) extremes[k] = -largest<double>();
     for (u64 point = first; point < systems.points; point += step) {
@@ -95,8 +89,8 @@ __device__ __forceinline__ void moved(const Systems& systems, const SkinCandidat
         for (int k = 0; k < 6; k++) extremes[k] = fmax(extremes[k], __shfl_xor_sync(~0u, extremes[k], distance));
     }
     if (threadIdx.x % 32 != 0) return;
-    atomicMax(&before.status->moved, static_cast<u64>(__double_as_longlong(farthest)));
-    for (int k = 0; k < 6; k++) atomicMax(&before.status->extremes[k], sortable_bits(extremes[k]));
+    atomicMax(&status->moved, static_cast<u64>(__double_as_longlong(farthest)));
+    for (int k = 0; k < 6; k++) atomicMax(&status->extremes[k], sortable_bits(extremes[k]));
 }
 
 // The system of a point.

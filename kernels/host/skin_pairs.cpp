@@ -9,6 +9,7 @@ namespace {
 
 struct Call {
     const Systems* systems;
+    const Systems* before;
     const SkinCandidates* candidates;
     const PairOutput* output;
 };
@@ -19,7 +20,7 @@ constexpr u32 BLOCKS = 2;
 template <class Real>
 void measure(const void* argument) {
     const Call& call = *static_cast<const Call*>(argument);
-    moved<Real>(*call.systems, *call.candidates, BLOCKS);
+    moved<Real>(*call.systems, *call.before, call.candidates->status, BLOCKS);
 }
 
 template <class Real>
@@ -42,8 +43,8 @@ void run(const Call& call) {
 
 // `wide` says that coordinates are double.
 extern "C" void run_skin_pairs(
-    const Systems* systems, const SkinCandidates* candidates, const PairOutput* output, int wide) {
-    const Call call = {systems, candidates, output};
+    const Systems* systems, const Systems* before, const SkinCandidates* candidates, const PairOutput* output, int wide) {
+    const Call call = {systems, before, candidates, output};
     if (wide) run<double>(call);
     else run<float>(call);
 }

@@ -97,9 +97,8 @@ pub(crate) fn edges<'py>(
         targets,
         k,
     };
-    let by_system = batch_ptr.is_some() && filters.any().is_some();
-    let is_more = self_pairs || batch_idx.is_some() || out.is_some() || by_system;
-    if is_more || is_foreign(points)? {
+    let is_more = self_pairs || batch_idx.is_some() || out.is_some();
+    if is_more || (batch_ptr.is_some() && filters.any().is_some()) || is_foreign(points)? {
         let keywords = [
             ("cell", cell),
             ("pbc", pbc),
@@ -123,8 +122,7 @@ pub(crate) fn edges<'py>(
         for (name, given) in [("rule", rule), ("device", device), ("index", Some(index))] {
             keywords.set_item(name, given)?;
         }
-        keywords.set_item("k", k)?;
-        keywords.set_item("threads", threads)?;
+        (keywords.set_item("k", k)).and_then(|()| keywords.set_item("threads", threads))?;
         return elsewhere(py, (points, radius, quantities), &keywords);
     }
     let given = Host {

@@ -513,12 +513,13 @@ public:
         return Policy::done(status, valid != 0);
     }
 
-    /* Finds the pairs, writes them to arrays of the caller, and waits; returns their number. All are
-       written if it is at most columns.capacity. */
+    /* Finds the pairs, writes them to arrays of the caller, and waits; returns their number. All
+       are written if it is at most columns.capacity. */
     result<std::uint64_t> neighbors_into(const nf_device_systems_input &input,
                                          const nf_device_columns &columns) {
         std::uint64_t pairs = 0;
-        const nf_status status = nf_device_systems_neighbors_into(handle_, &input, &columns, &pairs);
+        const nf_status status =
+            nf_device_systems_neighbors_into(handle_, &input, &columns, &pairs);
         return Policy::done(status, std::move(pairs));
     }
 

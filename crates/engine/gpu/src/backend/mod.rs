@@ -43,6 +43,7 @@ mod filter;
 #[cfg(test)]
 mod filters_on_host;
 mod given_data;
+mod given_systems;
 mod gpu;
 mod halo;
 mod lattice;
@@ -90,6 +91,7 @@ pub use filter::{
     DeviceCutoffs, DeviceFilter, DevicePointData, HostExclusions, HostPointData, LastPairs,
 };
 pub use given_data::PointNumber;
+pub use given_systems::{DeviceSystems, HostSystems};
 pub use gpu::GpuBackend;
 pub use halo::{HaloField, HaloResults, HaloScratch};
 pub use lattice::DeviceLattice;
@@ -106,5 +108,5 @@ pub use share::{DeviceParts, DeviceShare, MAX_PARTS};
 pub use skin_pairs::{DeviceCandidates, KeptPairs};
 pub use sort::{PositionBounds, SortOutcome};
 pub use stored::{FollowedPoints, ListedPairs, Since, Skin, SlotsOfLists};
-pub use systems::{DevicePairs, DeviceSystems, HostSystems, PairArray, SystemsOutcome};
+pub use systems::{DevicePairs, PairArray, SystemsOutcome};
 pub use walk::PairOfPoints;

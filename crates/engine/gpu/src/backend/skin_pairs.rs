@@ -12,8 +12,9 @@
 use super::{
     columns::{DeviceColumns, PairQuantities},
     given_data::PointNumber,
+    given_systems::{DeviceSystems, SystemsInUse},
     gpu::GpuBackend,
-    systems::{DevicePairs, DeviceSystems, SystemsInUse, SystemsOutcome, program},
+    systems::{DevicePairs, SystemsOutcome, program},
 };
 use crate::{
     error::Error,
@@ -111,8 +112,8 @@ impl<T: DeviceValue> Default for DeviceCandidates<T> {
 
 impl GpuBackend {
     /// Searches systems within other radii than theirs, one for all or one each, and keeps the
-    /// pairs as candidates. Waits for the search. The outcome is valid, or the fault of a system with
-    /// its larger radius: there are no candidates then, as after an error.
+    /// pairs as candidates. Waits for the search. The outcome is valid, or the fault of a system
+    /// with its larger radius: there are no candidates then, as after an error.
     ///
     /// # Errors
     /// As [`start_systems`](Self::start_systems) and [`finish_systems`](Self::finish_systems).
@@ -218,8 +219,7 @@ impl GpuBackend {
         let stream = &self.stream;
         let SystemsInUse { arrays, shape, .. } = &systems.lend(self)?;
         let to = to.lend(stream)?;
-        candidates.status.reserve(stream, 1)?;
-        candidates.status.zero(stream, 0..1)?;
+        candidates.status.upload(stream, &[SkinStatus::default()])?;
         let sums = SkinKernels::sums(built.count as usize);
         candidates.sums.reserve(stream, sums)?;
         candidates.sums.zero(stream, 0..sums)?;
@@ -231,7 +231,15 @@ impl GpuBackend {
         };
         let tested = candidates.arrays(built);
         if let (Some(kernels), 1..) = (&candidates.kernels, shape[0]) {
-            kernels.measure(stream, &arrays, &tested)?;
+            let before = SystemArrays {
+                positions: candidates.positions.address(),
+                offsets: candidates.offsets.address(),
+                radii: candidates.radii.address(),
+                cells: candidates.cells.address(),
+                periodic: candidates.periodic.address(),
+                ..arrays
+            };
+            kernels.measure(stream, [&arrays, &before], &tested)?;
             kernels.keep(stream, &arrays, &tested, &to.output)?;
         }
         Ok(())
@@ -271,11 +279,6 @@ impl<T: Real + DeviceValue> DeviceCandidates<T> {
             targets,
             sources,
             images,
-            positions: self.positions.address(),
-            offsets: self.offsets.address(),
-            radii: self.radii.address(),
-            cells: self.cells.address(),
-            periodic: self.periodic.address(),
             sums: self.sums.address(),
             status: self.status.address(),
             count: built.count,

@@ -16,8 +16,13 @@ use nearfield_testkit::{
     systems::{Batch, Pair},
 };
 
-type RunSkinPairs =
-    unsafe extern "C" fn(*const SystemArrays, *const SkinCandidates, *const PairOutput, i32);
+type RunSkinPairs = unsafe extern "C" fn(
+    *const SystemArrays,
+    *const SystemArrays,
+    *const SkinCandidates,
+    *const PairOutput,
+    i32,
+);
 
 /// Pairs among `candidates` of the batch `now`, with room for so many, and what the kernels note.
 /// Pairs without room have target -1.
@@ -54,6 +59,14 @@ fn kept<T: Real>(
         strict: u32::from(strict),
         pad: 0,
     };
+    let before = SystemArrays {
+        positions: then.positions.as_ptr() as u64,
+        offsets: then.offsets.as_ptr() as u64,
+        radii: then.radii.as_ptr() as u64,
+        cells: then.cells.as_ptr() as u64,
+        periodic: then.periodic.as_ptr() as u64,
+        ..arrays
+    };
     let targets: Vec<u32> = candidates.iter().map(|pair| pair.target as u32).collect();
     let sources: Vec<u32> = candidates.iter().map(|pair| pair.source as u32).collect();
     let images: Vec<[i32; 3]> = candidates.iter().map(|pair| pair.image).collect();
@@ -63,11 +76,6 @@ fn kept<T: Real>(
         targets: targets.as_ptr() as u64,
         sources: sources.as_ptr() as u64,
         images: images.as_ptr() as u64,
-        positions: then.positions.as_ptr() as u64,
-        offsets: then.offsets.as_ptr() as u64,
-        radii: then.radii.as_ptr() as u64,
-        cells: then.cells.as_ptr() as u64,
-        periodic: then.periodic.as_ptr() as u64,
         sums: of_blocks.as_mut_ptr() as u64,
         status: &raw mut status as u64,
         count: candidates.len() as u64,
@@ -90,7 +98,8 @@ fn kept<T: Real>(
     // say, and are read and written by their addresses alone.
     let status = unsafe {
         let run = library.get::<RunSkinPairs>(b"run_skin_pairs").unwrap();
-        run(&arrays, &tested, &output, i32::from(size_of::<T>() == 8));
+        let wide = i32::from(size_of::<T>() == 8);
+        run(&arrays, &before, &tested, &output, wide);
         (&raw const status).read_volatile()
     };
     let pair = |k: usize| Pair {

@@ -447,13 +447,10 @@ nearfield_shared::shared_structs! {
         /// of the negated ones.
         pub(crate) extremes: [u64; 6],
         /// 1 if anything but the points has changed.
-        pub(crate) changed: u32,
-        /// Fills the struct up.
-        pub(crate) pad: u32,
+        pub(crate) changed: u64,
     }
 
-    /// `SkinCandidates` of skin_pairs.cuh: pairs that were found within a larger radius, and copies
-    /// of the systems that they are of.
+    /// `SkinCandidates` of skin_pairs.cuh: pairs that were found within a larger radius.
     #[derive(Debug, Clone, Copy, Default)]
     pub(crate) struct SkinCandidates {
         /// The point of every candidate, in ascending order.
@@ -462,16 +459,6 @@ nearfield_shared::shared_structs! {
         pub(crate) sources: u64,
         /// Three `i32` per candidate.
         pub(crate) images: u64,
-        /// Copies of what `Systems` has under these names.
-        pub(crate) positions: u64,
-        /// The first point of every system.
-        pub(crate) offsets: u64,
-        /// True radii.
-        pub(crate) radii: u64,
-        /// 0 where all systems are open.
-        pub(crate) cells: u64,
-        /// As well.
-        pub(crate) periodic: u64,
         /// A number per block and one before them, all zero.
         pub(crate) sums: u64,
         /// A `SkinStatus`.
@@ -590,8 +577,6 @@ laid_out_for_kernels!(
 unsafe impl ValidAsZeroBits for Status {}
 // SAFETY: integers, for which all zero is a value.
 unsafe impl ValidAsZeroBits for Launches {}
-// SAFETY: integers, for which all zero is a value.
-unsafe impl ValidAsZeroBits for SkinStatus {}
 
 impl Default for Outlet {
     /// Nothing anywhere.

@@ -1,5 +1,5 @@
-//! The kernels of skin_pairs.cu: pairs of systems among those that were found before within a larger
-//! radius.
+//! The kernels of skin_pairs.cu: pairs of systems among those that were found before within a
+//! larger radius.
 
 use super::{
     kernel::{Kernel, LaunchShape},
@@ -40,22 +40,23 @@ impl SkinKernels {
         candidates.div_ceil(SKIN_CANDIDATES as usize).max(1) + 1
     }
 
-    /// Measures how far points have moved, and whether anything else has changed.
+    /// Measures how far points have moved since `before`, and whether anything else has changed.
     pub(crate) fn measure(
         &self,
         queue: &Queue,
-        systems: &SystemArrays,
+        [systems, before]: [&SystemArrays; 2],
         candidates: &SkinCandidates,
     ) -> Result<(), Error> {
         let most = systems.points.max(systems.count) as usize;
         let covering = LaunchShape::covering(most, SKIN_THREADS);
         let blocks = covering.blocks.min(MAX_BLOCKS);
         let shape = LaunchShape::of(blocks, SKIN_THREADS);
-        // SAFETY: as skin_moved declares; the copies have the lengths of what they are copies of,
-        // and the status is all zero.
+        // SAFETY: as skin_moved declares; arrays of `before` have the lengths of those of
+        // `systems`, and the status is all zero.
         unsafe {
+            let status = &candidates.status;
             self.moved
-                .start(queue, shape, &[systems, candidates, &blocks])
+                .start(queue, shape, &[systems, before, status, &blocks])
         }
     }
 

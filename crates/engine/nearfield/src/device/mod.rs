@@ -125,8 +125,8 @@
 //! # Many systems
 //!
 //! [`DeviceSystemSearch`] finds the pairs of thousands of small systems whose arrays are on the
-//! device, as [`crate::systems`] does on the host. A [`DeviceSkinSearch`] keeps lists with a skin over
-//! the searches.
+//! device, as [`crate::systems`] does on the host. A [`DeviceSkinSearch`] keeps lists with a skin
+//! over the searches.
 //!
 //! # Provisional results
 //!

@@ -2,9 +2,9 @@
 //!
 //! A search within radii that are larger by a skin keeps its pairs on the device. While points have
 //! moved little, a call tests these instead of searching: a kernel measures how far points have
-//! moved since, another writes the pairs within the true radii, and the host judges afterwards, by
-//! the rule of [`SkinSearch`](crate::systems::SkinSearch), whether they counted. If not, it searches
-//! anew.
+//! moved since, another writes the pairs within the true radii, and the host judges afterwards
+//! whether they counted, by the rule of [`SkinSearch`](crate::systems::SkinSearch). If not, it
+//! searches anew.
 //!
 //! **Invariant:** pairs, their order and their bits are those of a [`DeviceSystemSearch`].
 
@@ -58,8 +58,8 @@ pub struct DeviceSkinSearch<T, I = i64> {
 }
 
 impl<T: SystemReal + DeviceValue, I: PairIndex + DeviceValue> DeviceSystemSearch<T, I> {
-    /// Keeps lists with a skin, in the unit of the coordinates, from now on. A wide skin means fewer
-    /// searches and longer lists; a tenth of the radius is a good start.
+    /// Keeps lists with a skin, in the unit of the coordinates, from now on. A wide skin means
+    /// fewer searches and longer lists; a tenth of the radius is a good start.
     ///
     /// # Errors
     /// [`ErrorKind::Skin`](crate::ErrorKind::Skin) when the skin is negative or not finite.

@@ -422,8 +422,8 @@ def filters_of(count):
     """Filters by their keywords, and which pairs (i, j) of which lengths they keep."""
     random = np.random.default_rng(12)
     types, molecules = random.integers(0, 2, count), np.arange(count) // 3
-    cutoffs = np.array([[1.5, 1.0], [1.0, 0.0]])
-    radii = random.uniform(0.4, 1.4, count).astype(np.float32)
+    cutoffs = np.array([[1.0, 0.9], [0.9, 0.0]])
+    radii = random.uniform(0.4, 0.99, count).astype(np.float32)
     left_out = random.integers(0, count, (60, 2))
     is_left_out = np.zeros((count, count), bool)
     is_left_out[left_out[:, 0], left_out[:, 1]] = is_left_out[left_out[:, 1], left_out[:, 0]] = True
@@ -768,9 +768,9 @@ def test_engines_of_a_gpu_can_be_freed(fake_gpu):
             for dtype in (np.float32, np.float64):
                 given = ALL_KEYWORDS | dict(half=half, index=index)
                 _edges.edges(points.astype(dtype), radius, "ij", **given)
-    assert len(_edges._kept.idle) == _edges._kept.MAX
+    assert len(_gpu._kept.idle) == _gpu._kept.MAX
     nearfield.free_memory()
-    assert not _edges._kept.idle
+    assert not _gpu._kept.idle
 
 
 def test_a_stream_of_cupy_is_that_of_the_gpu():

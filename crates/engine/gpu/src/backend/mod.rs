@@ -42,6 +42,7 @@ mod fields;
 mod filter;
 #[cfg(test)]
 mod filters_on_host;
+mod followed;
 mod given_data;
 mod given_systems;
 mod gpu;
@@ -53,6 +54,7 @@ mod moved;
 #[cfg(test)]
 mod named_on_host;
 mod nearest;
+mod nearest_image;
 #[cfg(test)]
 mod on_host;
 mod order;
@@ -78,6 +80,10 @@ mod systems;
 #[cfg(test)]
 mod systems_on_host;
 mod walk;
+mod wide;
+mod wide_data;
+#[cfg(test)]
+mod wide_on_host;
 
 pub use all_pairs::{AllPairsScratch, PointsPerThread};
 pub use asked::NamedPoints;
@@ -90,6 +96,7 @@ pub use fields::{StagedField, StagedFields, StagedSides};
 pub use filter::{
     DeviceCutoffs, DeviceFilter, DevicePointData, HostExclusions, HostPointData, LastPairs,
 };
+pub use followed::{FollowedPoints, Judgement};
 pub use given_data::PointNumber;
 pub use given_systems::{DeviceSystems, HostSystems};
 pub use gpu::GpuBackend;
@@ -102,11 +109,12 @@ pub use pair_arrays::{DoublePairViews, GeometryQuantities, HostPairs, PairViews}
 pub use pairs::{Deliver, DeviceResults, PairCall, PairFields, PairScratch};
 pub use per_point::Stamped;
 pub use points::DevicePoints;
-pub use refused::{RefusedPointData, RefusedValues};
+pub use refused::{CLASSES as RADIUS_CLASSES, RadiusCounts, RefusedPointData, RefusedValues};
 pub use rows::HostRows;
 pub use share::{DeviceParts, DeviceShare, MAX_PARTS};
 pub use skin_pairs::{DeviceCandidates, KeptPairs};
 pub use sort::{PositionBounds, SortOutcome};
-pub use stored::{FollowedPoints, ListedPairs, Since, Skin, SlotsOfLists};
+pub use stored::{ListedPairs, Since, Skin, SlotsOfLists};
 pub use systems::{DevicePairs, PairArray, SystemsOutcome};
 pub use walk::PairOfPoints;
+pub use wide::MAX_WIDE_POINTS;

@@ -455,38 +455,6 @@ nearfield_shared::shared_structs! {
         pub(crate) pad: u32,
     }
 
-    /// `SkinStatus` of skin_pairs.cuh: what the host reads after a test of candidates. All zero
-    /// before it.
-    #[derive(Debug, Clone, Copy, Default)]
-    pub(crate) struct SkinStatus {
-        /// Pairs within the radius.
-        pub(crate) pairs: u64,
-        /// Bits of the largest square of a displacement; infinite if one is not finite.
-        pub(crate) moved: u64,
-        /// Largest coordinates per axis, then and now, as integers that sort like them, and those
-        /// of the negated ones.
-        pub(crate) extremes: [u64; 6],
-        /// 1 if anything but the points has changed.
-        pub(crate) changed: u64,
-    }
-
-    /// `SkinCandidates` of skin_pairs.cuh: pairs that were found within a larger radius.
-    #[derive(Debug, Clone, Copy, Default)]
-    pub(crate) struct SkinCandidates {
-        /// The point of every candidate, in ascending order.
-        pub(crate) targets: u64,
-        /// Its neighbour.
-        pub(crate) sources: u64,
-        /// Three `i32` per candidate.
-        pub(crate) images: u64,
-        /// A number per block and one before them, all zero.
-        pub(crate) sums: u64,
-        /// A `SkinStatus`.
-        pub(crate) status: u64,
-        /// Candidates.
-        pub(crate) count: u64,
-    }
-
     /// `StoredLists` of columns.cuh: lists in a storage, and the geometry of their pairs. Arrays
     /// that are not wanted are 0.
     #[derive(Debug, Clone, Copy, Default)]
@@ -589,9 +557,7 @@ laid_out_for_kernels!(
     Status,
     SystemsStatus,
     SystemArrays,
-    PairOutput,
-    SkinStatus,
-    SkinCandidates
+    PairOutput
 );
 
 // SAFETY: integers, for which all zero is a value.

@@ -53,13 +53,12 @@ pub(crate) use kernel::{SCAN_TILE, scan_tiles};
 pub use kernel_lattice::KernelLattice;
 pub(crate) use layout::{
     Arguments as ChildArguments, FilteredWalk, Filters, Following, Geometry, Judged, Lattice,
-    Launches, MAX_UNIFORMS, Nearest, Outlet, PairArrays, PairOutput, Parts, Points, Row,
-    SkinCandidates, SkinStatus, Status, Stored, StoredLists, StridedChannels, SystemArrays,
-    SystemsStatus, Table, Walk,
+    Launches, MAX_UNIFORMS, Nearest, Outlet, PairArrays, PairOutput, Parts, Points, Row, Status,
+    Stored, StoredLists, StridedChannels, SystemArrays, SystemsStatus, Table, Walk,
 };
 pub(crate) use point_data::{PointDataKernels, TakenValues, WIDE_WORDS};
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
-pub(crate) use skin_pairs::SkinKernels;
+pub(crate) use skin_pairs::{SkinCandidates, SkinKernels, SkinStatus};
 pub(crate) use stored::{Entries, GatheredPoints, OverLists, PartOfLists, SlotKernels};
 pub(crate) use systems::{SystemsKernels, units};
 pub(crate) use traversal::{Children, Flat, FlatKernels, TraversalKernels, Traverse};

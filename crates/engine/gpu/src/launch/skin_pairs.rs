@@ -3,7 +3,7 @@
 
 use super::{
     kernel::{Kernel, LaunchShape},
-    layout::{PairOutput, SkinCandidates, SystemArrays},
+    layout::{PairOutput, SystemArrays},
 };
 use crate::{
     constants::{SKIN_CANDIDATES, SKIN_THREADS},
@@ -11,6 +11,47 @@ use crate::{
     memory::Queue,
     program::Module,
 };
+use cudarc::driver::DeviceRepr;
+
+nearfield_shared::shared_structs! {
+    /// `SkinStatus` of skin_pairs.cuh: what the host reads after a test of candidates. All zero
+    /// before it.
+    #[derive(Debug, Clone, Copy, Default)]
+    pub(crate) struct SkinStatus {
+        /// Pairs within the radius.
+        pub(crate) pairs: u64,
+        /// Bits of the largest square of a displacement; infinite if one is not finite.
+        pub(crate) moved: u64,
+        /// Largest coordinates per axis, then and now, as integers that sort like them, and those
+        /// of the negated ones.
+        pub(crate) extremes: [u64; 6],
+        /// 1 if anything but the points has changed.
+        pub(crate) changed: u64,
+    }
+
+    /// `SkinCandidates` of skin_pairs.cuh: pairs that were found within a larger radius.
+    #[derive(Debug, Clone, Copy, Default)]
+    pub(crate) struct SkinCandidates {
+        /// The point of every candidate, in ascending order.
+        pub(crate) targets: u64,
+        /// Its neighbour.
+        pub(crate) sources: u64,
+        /// Three `i32` per candidate.
+        pub(crate) images: u64,
+        /// A number per block and one before them, all zero.
+        pub(crate) sums: u64,
+        /// A `SkinStatus`.
+        pub(crate) status: u64,
+        /// Candidates.
+        pub(crate) count: u64,
+    }
+}
+
+// SAFETY: `#[repr(C)]` numbers and device addresses without references to the host; programs assert
+// that the CUDA source declares the same fields.
+unsafe impl DeviceRepr for SkinStatus {}
+// SAFETY: as of `SkinStatus`, numbers and addresses of the same fields.
+unsafe impl DeviceRepr for SkinCandidates {}
 
 /// Blocks that measure displacements at most, enough for every multiprocessor to have some.
 const MAX_BLOCKS: u32 = 1024;

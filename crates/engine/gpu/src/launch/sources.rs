@@ -7,9 +7,10 @@
 
 use super::layout::{
     Arguments, Filters, Following, Geometry, Judged, Lattice, Launches, Nearest, Outlet,
-    PairArrays, PairOutput, Parts, Points, Row, SkinCandidates, SkinStatus, Status, Stored,
-    StoredLists, SystemArrays, SystemsStatus, Walk,
+    PairArrays, PairOutput, Parts, Points, Row, Status, Stored, StoredLists, SystemArrays,
+    SystemsStatus, Walk,
 };
+use super::skin_pairs::{SkinCandidates, SkinStatus};
 use crate::constants;
 use nearfield_pairs::texts::{FAST, SUM_TILE};
 use nearfield_shared::{Header, Source};

@@ -5,7 +5,7 @@
 //! of negative ones are inverted. Each precision has bounds of its own, because a coordinate in
 //! `f64` must not be rounded where cells depend on how far coordinates reach.
 
-use super::layout::{SkinStatus, Status};
+use super::{layout::Status, skin_pairs::SkinStatus};
 use nearfield_grid::{self as grid, Precision};
 
 /// The number of double precision that sorts as these bits do.

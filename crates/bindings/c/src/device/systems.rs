@@ -207,8 +207,9 @@ where
         input: &StrictInput,
         columns: &NfDeviceColumns,
     ) -> Result<u64, Failure> {
-        // SAFETY: `new` and `lend` need exactly what the caller of this function guarantees.
+        // SAFETY: `new` needs exactly what the caller of this function guarantees.
         let lent = unsafe { LentSystems::new(self.stream(), input)? };
+        // SAFETY: `lend` needs exactly what the caller of this function guarantees.
         let mut to = unsafe { columns.lend::<T, I>(self.stream())? };
         self.neighbors_into(&lent.systems(), &mut to.views())?;
         // Whether they had room is for the caller, who knows the room, to see.
@@ -266,8 +267,9 @@ where
         input: &StrictInput,
         columns: &NfDeviceColumns,
     ) -> Result<u64, Failure> {
-        // SAFETY: `new` and `lend` need exactly what the caller of this function guarantees.
+        // SAFETY: `new` needs exactly what the caller of this function guarantees.
         let lent = unsafe { LentSystems::new(self.stream(), input)? };
+        // SAFETY: `lend` needs exactly what the caller of this function guarantees.
         let mut to = unsafe { columns.lend::<T, I>(self.stream())? };
         Ok(self.neighbors_into(&lent.systems(), &mut to.views())?)
     }

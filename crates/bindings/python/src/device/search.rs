@@ -127,8 +127,8 @@ pub(crate) trait Search: Send {
 
 /// A search that finds pairs anew, or one by lists with a skin.
 enum Searching<T, I> {
-    Anew(DeviceSystemSearch<T, I>),
-    BySkin(DeviceSkinSearch<T, I>),
+    Anew(Box<DeviceSystemSearch<T, I>>),
+    BySkin(Box<DeviceSkinSearch<T, I>>),
 }
 
 /// A search, and what it was last given of the host.
@@ -156,8 +156,8 @@ where
     let search = search.map_err(raise)?.lists(kind);
     Ok(Box::new(Systems {
         search: match skin {
-            Some(skin) => Searching::BySkin(search.with_skin(skin).map_err(raise)?),
-            None => Searching::Anew(search),
+            Some(skin) => Searching::BySkin(Box::new(search.with_skin(skin).map_err(raise)?)),
+            None => Searching::Anew(Box::new(search)),
         },
         strict,
         offsets: Uploaded::default(),

@@ -575,6 +575,42 @@ typedef struct {
 } nf_device_chunk;
 
 /*
+ Arrays on the device that pairs are written to, by CUdeviceptr; 0 for those that are not wanted.
+ Entry k of every array belongs to the same pair. They must not overlap.
+ */
+typedef struct {
+  /*
+   To integers of the type that `integer` says: the point of every pair.
+   */
+  uint64_t targets;
+  /*
+   The same of its neighbour.
+   */
+  uint64_t sources;
+  /*
+   To three int32_t a pair: by how many vectors the neighbour is moved.
+   */
+  uint64_t images;
+  /*
+   To three numbers a pair: from the point to its neighbour, moved so; float or double, as the
+   positions are.
+   */
+  uint64_t displacements;
+  /*
+   To a number a pair, of the same type: the length of that.
+   */
+  uint64_t distances;
+  /*
+   Pairs that every array has room for.
+   */
+  size_t capacity;
+  /*
+   An nf_integer: NF_INTEGER_U32, NF_INTEGER_I32 or NF_INTEGER_I64.
+   */
+  uint32_t integer;
+} nf_device_columns;
+
+/*
  Settings of an engine on a GPU; nf_device_options_init() sets all but the radius. Settings that
  nf_options has too mean the same.
  */
@@ -793,6 +829,16 @@ typedef struct {
    An nf_integer, the type of targets and sources: NF_INTEGER_U32, the default, or I32 or I64.
    */
   uint32_t integer;
+  /*
+   1: pairs exactly as far apart as the radius are not neighbours. 0 by default.
+   */
+  uint32_t strict;
+  /*
+   In the unit of the coordinates; 0, the default: every call searches. Otherwise lists of
+   radius + skin are kept, as nf_systems_options says, and pairs are found by
+   nf_device_systems_neighbors_into() alone.
+   */
+  double skin;
 } nf_device_systems_options;
 
 /*
@@ -1150,6 +1196,10 @@ typedef struct {
    the same, bit for bit. On the CPU only.
    */
   double skin;
+  /*
+   1: pairs exactly as far apart as the radius are not neighbours. 0 by default.
+   */
+  uint32_t strict;
 } nf_systems_options;
 
 /*
@@ -1277,6 +1327,37 @@ nf_status nf_device_chunks_next(const nf_device_engine *engine,
  Frees chunks; a null pointer is ignored.
  */
 nf_status nf_device_chunks_free(nf_device_chunks *chunks);
+
+/*
+ Writes the pairs of two sets to arrays of the caller, in the order of the points that have them,
+ and returns without waiting. Lists that were found with the geometry that is wanted are taken;
+ otherwise it searches, as nf_device_engine_pair_geometry() does. Nothing is written from
+ `capacity` on.
+
+ What is written counts if nf_device_engine_finish() says so and nf_device_engine_pair_count() is
+ at most `capacity`. If the count is larger, write again to longer arrays, which does not search
+ again.
+
+ # Safety
+ `columns` points to a structure whose arrays are on the GPU of the engine, with room for
+ `capacity` pairs, and are not used otherwise before nf_device_engine_finish() has returned.
+ */
+nf_status nf_device_engine_write_pairs(nf_device_engine *engine,
+                                       uint32_t targets,
+                                       uint32_t sources,
+                                       const nf_device_columns *columns);
+
+/*
+ The number of pairs of two sets, as the last nf_device_engine_finish() found it, also of those
+ that had no room.
+
+ # Safety
+ `pairs` points to a number.
+ */
+nf_status nf_device_engine_pair_count(const nf_device_engine *engine,
+                                      uint32_t targets,
+                                      uint32_t sources,
+                                      uint64_t *pairs);
 
 /*
  Makes an engine on a GPU; free it with nf_device_engine_free(). NF_STATUS_DEVICE where there is
@@ -1732,6 +1813,30 @@ nf_status nf_device_systems_neighbors(nf_device_systems *systems,
  `valid` points to a number; the arrays of the search are still there.
  */
 nf_status nf_device_systems_finish(nf_device_systems *systems, uint32_t *valid);
+
+/*
+ Finds the pairs of all systems, writes them to arrays of the caller, and waits for it. `pairs`
+ gets their number: all of them are written if that is at most `capacity`, and otherwise nothing
+ counts and the arrays have to be longer. Pairs are sorted by point, neighbour and image; their
+ indices have the type of the options. nf_device_systems_pairs() has none afterwards.
+
+ # Safety
+ `input` points to a structure whose arrays are on the GPU of the search, `columns` to one whose
+ arrays are there with room for `capacity` pairs, `pairs` to a number.
+ */
+nf_status nf_device_systems_neighbors_into(nf_device_systems *systems,
+                                           const nf_device_systems_input *input,
+                                           const nf_device_columns *columns,
+                                           uint64_t *pairs);
+
+/*
+ How often the lists of a search with a skin were built, the first time included;
+ NF_STATUS_BAD_ARGUMENT for a search without a skin.
+
+ # Safety
+ `builds` points to a number.
+ */
+nf_status nf_device_systems_builds(const nf_device_systems *systems, uint64_t *builds);
 
 /*
  The pairs of the last search, once nf_device_systems_finish() said that they count; nothing is

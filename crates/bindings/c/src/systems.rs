@@ -1,7 +1,7 @@
 //! Pairs of many systems in one search.
 
 use crate::{
-    args::{self, Array, MAX_NAME, bad},
+    args::{self, Array, MAX_NAME, bad, choice},
     call,
     handle::Table,
     options::{list_kind, list_order},
@@ -44,6 +44,8 @@ pub struct NfSystemsOptions {
     /// the skin, or anything but the points has changed, which is when it searches anew. Pairs are
     /// the same, bit for bit. On the CPU only.
     pub skin: f64,
+    /// 1: pairs exactly as far apart as the radius are not neighbours. 0 by default.
+    pub strict: u32,
 }
 
 /// Cells and radii of systems whose points lie behind each other in one array.
@@ -73,7 +75,13 @@ pub struct NfSystemsInput {
 
 /// What a handle names.
 #[derive(Debug)]
-enum Search {
+struct Search {
+    by: SearchBy,
+    strict: bool,
+}
+
+#[derive(Debug)]
+enum SearchBy {
     Plain(Box<SystemSearch>),
     Skin(Box<SkinSearches>),
 }
@@ -111,9 +119,13 @@ impl Search {
         wanted: Quantities,
         pairs: &mut SystemPairs<T, u32>,
     ) -> Result<(), Error> {
-        match self {
-            Self::Plain(search) => search.neighbors(systems, wanted, pairs),
-            Self::Skin(searches) => {
+        let systems = &Systems {
+            strict: self.strict,
+            ..*systems
+        };
+        match &mut self.by {
+            SearchBy::Plain(search) => search.neighbors(systems, wanted, pairs),
+            SearchBy::Skin(searches) => {
                 let search = match T::kept(searches).take() {
                     Some(search) => search,
                     None => searches.builder.clone().with_skin(searches.skin)?,
@@ -141,6 +153,7 @@ pub unsafe extern "C" fn nf_systems_options_init(
         threads: 0,
         device: ptr::null(),
         skin: 0.0,
+        strict: 0,
     };
     // SAFETY: `put_options` needs exactly what the caller of this function guarantees.
     call::plain(|| unsafe { args::put_options(options, size, defaults) })
@@ -180,15 +193,18 @@ impl NfSystemsOptions {
             let device: Device = device.parse().map_err(|error| bad(format!("{error}")))?;
             builder = builder.device(device);
         }
-        if self.skin == 0.0 {
-            return Ok(Search::Plain(Box::new(builder.build()?)));
-        }
-        Ok(Search::Skin(Box::new(SkinSearches {
-            skin: self.skin,
-            single: Some(builder.clone().with_skin(self.skin)?),
-            double: None,
-            builder,
-        })))
+        let strict = choice("strict", self.strict, 2)? == 1;
+        let by = if self.skin == 0.0 {
+            SearchBy::Plain(Box::new(builder.build()?))
+        } else {
+            SearchBy::Skin(Box::new(SkinSearches {
+                skin: self.skin,
+                single: Some(builder.clone().with_skin(self.skin)?),
+                double: None,
+                builder,
+            }))
+        };
+        Ok(Search { by, strict })
     }
 }
 
@@ -281,7 +297,7 @@ pub unsafe extern "C" fn nf_systems_builds(
     builds: *mut u64,
 ) -> NfStatus {
     call::read(&SYSTEMS, systems as usize, |search, _| {
-        let Search::Skin(search) = search else {
+        let SearchBy::Skin(search) = &search.by else {
             return Err(bad(
                 "this search has no skin and keeps no lists: set skin in its options",
             ));

@@ -42,7 +42,9 @@ use pyo3::{
 /// batch_ptr: the first point of every system, and the number of points behind the last, shape
 /// (systems + 1,): there are no pairs between systems, and radius, cell and pbc are one for all or
 /// one each, of shapes (systems,), (systems, 3, 3) and (systems, 3). batch_idx: the system of every
-/// point instead, shape (n,), ascending. Many systems take no box= and no filters. other: another
+/// point instead, shape (n,), ascending. Many systems take no box=. With radii, types, cutoffs,
+/// exclusions, molecules, targets or k they are searched one after the other, each by an engine;
+/// these arguments count the points of all systems. other: another
 /// set of points to search in; j is then a point of it. self_pairs: also every point with itself at
 /// distance 0. out: arrays to write into, one for every letter, at least as long as there are
 /// pairs; returns their parts that were written.
@@ -85,7 +87,18 @@ pub(crate) fn edges<'py>(
     out: Option<&Bound<'py, PyAny>>,
     threads: usize,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    if self_pairs || batch_idx.is_some() || out.is_some() || is_foreign(points)? {
+    let filters = FilterKeywords {
+        radii,
+        rule,
+        types,
+        cutoffs,
+        exclusions,
+        molecules,
+        targets,
+        k,
+    };
+    let is_more = self_pairs || batch_idx.is_some() || out.is_some();
+    if is_more || (batch_ptr.is_some() && filters.any().is_some()) || is_foreign(points)? {
         let keywords = [
             ("cell", cell),
             ("pbc", pbc),
@@ -109,20 +122,9 @@ pub(crate) fn edges<'py>(
         for (name, given) in [("rule", rule), ("device", device), ("index", Some(index))] {
             keywords.set_item(name, given)?;
         }
-        keywords.set_item("k", k)?;
-        keywords.set_item("threads", threads)?;
+        (keywords.set_item("k", k)).and_then(|()| keywords.set_item("threads", threads))?;
         return elsewhere(py, (points, radius, quantities), &keywords);
     }
-    let filters = FilterKeywords {
-        radii,
-        rule,
-        types,
-        cutoffs,
-        exclusions,
-        molecules,
-        targets,
-        k,
-    };
     let given = Host {
         points: Points::of(points, "points", None)?,
         radius,
@@ -133,7 +135,7 @@ pub(crate) fn edges<'py>(
         strict,
     };
     match batch_ptr {
-        Some(batch_ptr) => given.systems(py, batch_ptr, &filters, [r#box, cell, pbc]),
+        Some(batch_ptr) => given.systems(py, batch_ptr, [r#box, cell, pbc]),
         None => given.points(py, filters, DomainArgs { r#box, cell, pbc }),
     }
 }
@@ -166,16 +168,13 @@ impl<'a, 'py> Host<'a, 'py> {
         self,
         py: Python<'py>,
         batch_ptr: &Bound<'py, PyAny>,
-        filters: &FilterKeywords<'_, '_>,
         [r#box, cell, pbc]: [Option<&Bound<'py, PyAny>>; 3],
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let refused = (filters.any())
-            .or(self.other.map(|_| "other"))
-            .or(r#box.map(|_| "box"));
+        let refused = (self.other.map(|_| "other")).or(r#box.map(|_| "box"));
         if let Some(name) = refused {
             return Err(PyValueError::new_err(format!(
                 "{name}= is for points of one system: many systems take cell=, pbc= and radius, \
-                 one for all or one each"
+                 one for all or one each, and filters"
             )));
         }
         let batch = Batch::of(self.radius, batch_ptr, cell, pbc)?.within(self.strict);

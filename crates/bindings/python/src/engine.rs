@@ -9,6 +9,7 @@ use crate::{
     filters::{self, Targets},
     lists::room,
     neighbors::PyNeighbors,
+    out::Out,
     pairs::Wanted,
     points::{OwnRadii, Points, Room, field, values, whole_numbers},
     settings::{Settings, precision_of, rule_named},
@@ -479,17 +480,21 @@ impl PyEngine {
 
     /// Number of neighbours of every point of one set in another, by default in the set itself,
     /// without lists; shape (n,), uint32: convert by ``astype(int)`` before you subtract.
-    #[pyo3(signature = (targets=0, sources=None))]
+    ///
+    /// out: an array of that shape and type to write instead of a new one, which is then returned.
+    #[pyo3(signature = (targets=0, sources=None, *, out=None))]
     fn count_neighbors<'py>(
         &self,
         py: Python<'py>,
         targets: usize,
         sources: Option<usize>,
-    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        out: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let sources = sources.unwrap_or(targets);
+        let out = Out::of::<u32>(out, self.points(targets)?)?;
         let (t, s) = (self.set(targets)?, self.set(sources)?);
         let counts = self.work(py, |engine| engine.count_neighbors(t, s).map_err(raise))?;
-        Ok(counts.into_pyarray(py))
+        out.take(py, counts)
     }
 
     /// Mass density of every point of one set by the neighbours in another, by default in the set
@@ -502,8 +507,10 @@ impl PyEngine {
     /// mass: one per source, shape (m,), float32, or float64 where the engine's precision is "f64".
     /// support: of the kernel, the radius by default, which it may not exceed. dimensions: 2 or 3,
     /// which the kernel is normalised for; by default 2 where both sets were given as arrays of
-    /// shape (n, 2), and 3 where neither was; ValueError where one was.
-    #[pyo3(signature = (mass, targets=0, sources=None, *, support=None, dimensions=None))]
+    /// shape (n, 2), and 3 where neither was; ValueError where one was. out: an array of the shape
+    /// and type of the result to write instead of a new one, which is then returned.
+    #[pyo3(signature = (mass, targets=0, sources=None, *, support=None, dimensions=None, out=None))]
+    #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn sph_density<'py>(
         &self,
         py: Python<'py>,
@@ -512,8 +519,10 @@ impl PyEngine {
         sources: Option<usize>,
         support: Option<f64>,
         dimensions: Option<u32>,
-    ) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        out: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let sources = sources.unwrap_or(targets);
+        let out = Out::of::<f32>(out, self.points(targets)?)?;
         let support = match support {
             Some(support) => support,
             None => self.ask(|engine| Ok(engine.radius()))?,
@@ -530,7 +539,7 @@ impl PyEngine {
             let traversal = engine.traverse(&kernel, t, s);
             traversal.sources(fields).run().map_err(raise)
         })?;
-        Ok(density.into_pyarray(py))
+        out.take(py, density)
     }
 
     /// The order that makes a set local in memory, shape (n,), int64: use ``array[order]`` for all

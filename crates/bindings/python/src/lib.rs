@@ -19,6 +19,7 @@ mod kept;
 mod lists;
 mod neighbors;
 mod one_call;
+mod out;
 mod pairs;
 mod points;
 mod recycled;

@@ -5,7 +5,7 @@ import os
 import nearfield
 import numpy as np
 import pytest
-from nearfield import _edges, _libraries, _nearfield
+from nearfield import _batches, _edges, _gpu, _libraries, _nearfield
 
 # Random crystals that are searched; NEARFIELD_CRYSTALS=10000 takes some minutes.
 CRYSTALS = int(os.environ.get("NEARFIELD_CRYSTALS", "200"))
@@ -210,8 +210,8 @@ def test_systems_are_given_by_the_system_of_every_point():
         (dict(batch_idx=idx - 2), "from -1"),
         (dict(batch_idx=idx, cell=cells[:3], pbc=True), "there are 3 systems"),
         (dict(batch_idx=idx, batch_ptr=ptr), "give one of them"),
-        (dict(batch_ptr=ptr, k=3), "k= is for points of one system"),
         (dict(batch_ptr=ptr, other=points), "other= is for points of one system"),
+        (dict(batch_ptr=ptr, k=3, other=points), "other= is for points of one system"),
     ]:
         with pytest.raises(ValueError, match=message):
             nearfield.edges(points, radius, **given)
@@ -378,19 +378,120 @@ def test_lists_say_what_they_do_not_take():
         nearfield.EdgeList(radius, skin=-0.1)
 
 
-def test_arrays_of_a_gpu_have_no_lists_with_a_skin_but_are_told_who_has(fake_gpu):
-    points, _, radius = cloud(90)
-    near = nearfield.EdgeList(radius, skin=0.1)
-    with pytest.raises(TypeError, match="leave it out on a GPU, where DeviceVerletLists has"):
-        near.compute(points)
-    assert near.rebuilds == 0
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lists_with_a_skin_take_arrays_of_a_gpu(fake_gpu, monkeypatch, dtype):
+    points, cell, radius = cloud(90, dtype=dtype)
+    random = np.random.default_rng(9)
+    for given in [dict(), dict(half=True, strict=True, index="int32")]:
+        near = nearfield.EdgeList(radius, skin=0.3, quantities="PdS", sorted=True, **given)
+        moved, before = points.copy(), HostSystems.searches
+        for step in range(8):
+            for of_call in (dict(), dict(batch_ptr=[0, 40, 90])):
+                keywords = ALL_KEYWORDS | given | of_call | dict(cell=cell, pbc=True, sorted=True)
+                expected = _edges.edges(moved, radius, "PdS", **keywords)
+                if not of_call:
+                    found = near.compute(moved, cell, True)
+                    for got, wanted in zip(found, expected):
+                        assert got.dtype == wanted.dtype
+                        np.testing.assert_array_equal(got, wanted)
+            moved += random.normal(size=moved.shape).astype(dtype) * 0.02
+        assert 1 < near.rebuilds < 8
+    found = near.compute(moved, cell, True, batch_ptr=[0, 40, 90])
+    for got, wanted in zip(found, expected):
+        assert got.dtype == wanted.dtype
+    # Every call with a skin is of its own search, not of those that other calls take turns with.
+    assert all("skin" not in search.settings for search, *_ in _gpu._kept.idle.values())
+    many, *_ = cloud(200, dtype=dtype)
+    with pytest.raises(ValueError, match="a skin on a GPU is for systems of at most 100 points"):
+        near.compute(many, cell, True)
+    monkeypatch.setattr(FakeGpu, "writable", False)
+    with pytest.raises(TypeError, match="those of JAX cannot"):
+        near.compute(points, cell, True)
 
 
-@pytest.mark.parametrize("name", ["radii", "types", "exclusions", "targets", "k", "other", "box"])
-def test_many_systems_on_a_gpu_name_the_filters_that_they_do_not_have(fake_gpu, name):
+def test_a_search_that_a_graph_would_record_is_refused(fake_gpu, monkeypatch):
     points, _, radius = cloud(90)
-    given = ALL_KEYWORDS | {"batch_ptr": [0, 40, 90], name: 1 if name == "k" else points[:, 0]}
-    with pytest.raises(ValueError, match=f"^{name}= is for points of one system on a GPU"):
+    monkeypatch.setattr(FakeGpu, "is_recording", lambda self, gpu: True)
+    with pytest.raises(RuntimeError, match="which a CUDA graph cannot record"):
+        nearfield.EdgeList(radius, skin=0.1).compute(points)
+    with pytest.raises(RuntimeError, match="which a CUDA graph cannot record"):
+        _edges.edges(points, radius, **ALL_KEYWORDS)
+
+
+def filters_of(count):
+    """Filters by their keywords, and which pairs (i, j) of which lengths they keep."""
+    random = np.random.default_rng(12)
+    types, molecules = random.integers(0, 2, count), np.arange(count) // 3
+    cutoffs = np.array([[1.0, 0.9], [0.9, 0.0]])
+    radii = random.uniform(0.4, 0.99, count).astype(np.float32)
+    left_out = random.integers(0, count, (60, 2))
+    is_left_out = np.zeros((count, count), bool)
+    is_left_out[left_out[:, 0], left_out[:, 1]] = is_left_out[left_out[:, 1], left_out[:, 0]] = True
+    chosen = random.random(count) < 0.4
+    return [
+        (dict(types=types, cutoffs=cutoffs.tolist()), lambda i, j, d: d <= cutoffs[types[i], types[j]]),
+        (dict(exclusions=left_out), lambda i, j, d: ~is_left_out[i, j]),
+        (dict(exclusions=[]), lambda i, j, d: d < 9),
+        (dict(molecules=molecules), lambda i, j, d: molecules[i] != molecules[j]),
+        (dict(targets=chosen), lambda i, j, d: chosen[i]),
+        (dict(targets=np.flatnonzero(chosen)[::-1]), lambda i, j, d: chosen[i]),
+        (dict(radii=radii), lambda i, j, d: d <= np.maximum(radii[i], radii[j])),
+        (dict(radii=radii, rule="gather"), lambda i, j, d: d <= radii[i]),
+    ]
+
+
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_systems_have_filters_which_count_the_points_of_all(request, on_gpu):
+    if on_gpu:
+        request.getfixturevalue("fake_gpu")
+    search = lambda *given, **how: (
+        _edges.edges(*given, **ALL_KEYWORDS | how) if on_gpu else nearfield.edges(*given, **how)
+    )
+    points, cell, radius = cloud(200, dtype=np.float32)
+    ptr = np.array([0, 120, 120, 199, 200])
+    cells = np.stack([cell, cell * 2, cell * 1.2, cell])
+    systems = dict(batch_ptr=ptr, cell=cells, pbc=[[True] * 3] * 3 + [[False] * 3], sorted=True)
+    for radius in (1.4, [1.4, 1.0, 1.2, 1.0]):
+        i, j, S, d, D = nearfield.edges(points, radius, **systems)
+        for given, keeps in filters_of(200):
+            kept = keeps(i, j, d)
+            assert 0 < np.count_nonzero(kept)
+            found = search(points, radius, **systems, **given)
+            for got, wanted in zip(found, (i, j, S, d, D)):
+                assert got.dtype == wanted.dtype
+                np.testing.assert_array_equal(np.asarray(got), wanted[kept])
+    nearest = search(points, 1.4, "ijd", **systems | dict(k=2, sorted=False))
+    i, _, _, d, _ = nearfield.edges(points, 1.4, **systems)
+    wanted = np.concatenate([np.sort(d[i == point])[:2] for point in range(200)])
+    np.testing.assert_array_equal(np.asarray(nearest[2]), wanted)
+    both = search(points, 1.4, "iP", self_pairs=True, **systems | dict(targets=[3, 150], index="int32"))
+    alone = search(points, 1.4, "iP", **systems | dict(targets=[3, 150], index="int32"))
+    assert len(both[0]) == len(alone[0]) + 2 and both[1].dtype == np.int32
+    empty = search(points[:0], 1.4, "ijD", batch_ptr=[0, 0], k=3)
+    assert [array.shape for array in empty] == [(0,), (0,), (0, 3)]
+    for given, message in [
+        (dict(types=np.zeros(199, int), cutoffs=[[1.0]]), r"types must have the shape \(200,\)"),
+        (dict(exclusions=[[0, 200]]), "from 0 to 200, and there are 200"),
+        (dict(exclusions=[0, 1]), r"exclusions must be whole numbers of shape \(pairs, 2\)"),
+        (dict(targets=[200]), "targets name points from 200"),
+        (dict(targets=[True]), "a mask of 200 points"),
+        (dict(k=3, batch_ptr=[0, 50]), "batch_ptr goes from 0 to 50"),
+        (dict(k=3, batch_ptr=[0, 90, 50, 200]), "it falls behind entry 1"),
+        (dict(k=3, batch_ptr=[0.0, 200.0]), "batch_ptr must be whole numbers"),
+        (dict(k=3, batch_ptr=[]), "batch_ptr must be whole numbers"),
+        (dict(k=3, cell=cells[:2]), "cell has values of 2 systems, and there are 4"),
+        (dict(k=3, box=[9, 9, 9]), "box= is for points of one system"),
+        (dict(k=3, other=points), "other= is for points of one system"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            search(points, 1.4, **systems | given)
+
+
+@pytest.mark.parametrize("name", ["other", "box"])
+def test_many_systems_on_a_gpu_name_what_they_do_not_have(fake_gpu, name):
+    points, _, radius = cloud(90)
+    given = ALL_KEYWORDS | {"batch_ptr": [0, 40, 90], name: points[:, 0]}
+    with pytest.raises(ValueError, match=f"^{name}= is for points of one system"):
         _edges.edges(points, radius, "ij", **given)
 
 
@@ -470,13 +571,23 @@ class HostEngine:
 class HostSystems:
     searches = 0
 
-    def __init__(self, *, gpu, stream, precision, index, half, strict):
+    def __init__(self, *, gpu, stream, precision, index, half, strict, **settings):
         self.search = nearfield.SystemSearch(device="cpu", half=half, sorted=True)
-        self.how = dict(index=index, strict=strict)
+        self.how, self.settings = dict(index=index, strict=strict), settings
+        if settings:
+            self.of_skin = _nearfield._SkinSearch(settings["skin"], half, True, 1)
 
-    def neighbors(self, *given, **options):
+    @property
+    def builds(self):
+        return self.of_skin.builds
+
+    def neighbors(self, points, radius, ptr, *, cell, pbc, quantities):
         HostSystems.searches += 1
-        return self.search.neighbors(*given, **self.how, **options)
+        if self.settings:
+            how = self.how["strict"], self.how["index"]
+            return self.of_skin.neighbors(points, radius, quantities, cell, pbc, ptr, *how)
+        how = dict(cell=cell, pbc=pbc, quantities=quantities)
+        return self.search.neighbors(points, radius, ptr, **self.how, **how)
 
     def neighbors_into(self, out, *given, **options):
         found = self.neighbors(*given, **options)
@@ -506,11 +617,12 @@ class FakeGpu(_libraries.NumPy):
 
 @pytest.fixture
 def fake_gpu(monkeypatch):
-    monkeypatch.setattr(_edges, "library_of", lambda array, made=FakeGpu(): made)
+    for module in (_batches, _edges, _gpu):
+        monkeypatch.setattr(module, "library_of", lambda array, made=FakeGpu(): made)
     monkeypatch.setattr(_nearfield, "DeviceEngine", HostEngine)
     monkeypatch.setattr(_nearfield, "DeviceSystemSearch", HostSystems)
-    monkeypatch.setattr(_edges, "MAX_SYSTEM", 100)
-    monkeypatch.setattr(_edges._kept, "idle", {})
+    monkeypatch.setattr(_gpu, "MAX_SYSTEM", 100)
+    monkeypatch.setattr(_gpu._kept, "idle", {})
     HostEngine.made.clear()
 
 
@@ -656,9 +768,9 @@ def test_engines_of_a_gpu_can_be_freed(fake_gpu):
             for dtype in (np.float32, np.float64):
                 given = ALL_KEYWORDS | dict(half=half, index=index)
                 _edges.edges(points.astype(dtype), radius, "ij", **given)
-    assert len(_edges._kept.idle) == _edges._kept.MAX
+    assert len(_gpu._kept.idle) == _gpu._kept.MAX
     nearfield.free_memory()
-    assert not _edges._kept.idle
+    assert not _gpu._kept.idle
 
 
 def test_a_stream_of_cupy_is_that_of_the_gpu():

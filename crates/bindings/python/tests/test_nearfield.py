@@ -264,6 +264,36 @@ def test_warming_up_changes_no_result():
     assert np.array_equal(engine.count_neighbors(), counts)
 
 
+def test_counts_and_densities_are_written_to_arrays_of_the_caller():
+    points = np.random.default_rng(4).random((500, 3)).astype(np.float32)
+    engine = nearfield.Engine(0.2)
+    engine.add_points(points)
+    mass = np.full(500, 2, np.float32)
+    for call, dtype in [
+        (engine.count_neighbors, np.uint32),
+        (lambda **out: engine.sph_density(mass, **out), np.float32),
+    ]:
+        expected = call()
+        assert expected.any()
+        apart = np.full((500, 2), 77, dtype)
+        for out in (np.zeros(500, dtype), apart[:, 0]):
+            assert call(out=out) is out
+            assert np.array_equal(out, expected)
+        assert (apart[:, 1] == 77).all()
+        frozen = np.zeros(500, dtype)
+        frozen.flags.writeable = False
+        for wrong, message in [
+            (np.zeros(499, dtype), "of shape .500,., not of"),
+            (np.zeros((500, 1), dtype), "of shape .500,., not of"),
+            (np.zeros(500), "not of float64"),
+            (frozen, "out is read-only"),
+        ]:
+            with pytest.raises(ValueError, match=message):
+                call(out=wrong)
+        with pytest.raises(TypeError, match="out must be a NumPy array"):
+            call(out=[0] * 500)
+
+
 def test_errors_name_the_culprit():
     points = cloud(dtype=np.float32)
     bad = points.copy()

@@ -11,7 +11,7 @@ import threading
 import nearfield
 import numpy as np
 import pytest
-from nearfield import _edges, _libraries
+from nearfield import _batches, _edges, _gpu, _libraries
 from device_arrays import NAMES, ByDLPack, ByInterface, capsule_name, is_valid
 
 REQUIRED = os.environ.get("NEARFIELD_REQUIRE_GPU") == "1"
@@ -1019,6 +1019,64 @@ def test_systems_on_the_gpu_are_written_to_arrays_of_the_caller(cuda, strict):
         search.neighbors_into(arrays[:1], there, 2.0, ptr, quantities="S")
 
 
+@pytest.mark.parametrize("index", ["int32", "int64"])
+def test_lists_with_a_skin_on_the_gpu_give_the_pairs_of_a_fresh_search(cuda, index):
+    random = np.random.default_rng(13)
+    for precision, dtype in (("f32", np.float32), ("f64", np.float64)):
+        for systems, half in ((1, False), (60, True)):
+            ptr = np.concatenate([[0], np.cumsum(random.integers(20, 70, systems))])
+            cells = np.eye(3) * 3.5 + random.uniform(-0.7, 0.7, (systems, 3, 3))
+            radii = random.uniform(1.0, 1.8, systems)
+            points = random.uniform(-1, 4, (ptr[-1], 3)).astype(dtype)
+            how = dict(precision=precision, index=index, half=half)
+            search = nearfield.DeviceSystemSearch(skin=0.3, **how)
+            fresh = nearfield.DeviceSystemSearch(**how)
+            with pytest.raises(ValueError, match=r"use neighbors_into\(\)"):
+                search.neighbors(by_dlpack(Block(cuda, points)), radii, ptr)
+            rebuilt = []
+            for step in range(12):
+                there = by_dlpack(Block(cuda, points))
+                given = (there, radii, ptr)
+                expected = fresh.neighbors(*given, cell=cells, pbc=True)
+                pairs = len(expected[0])
+                assert pairs > 100
+                for rows in (pairs // 2, pairs + 3):
+                    arrays, blocks = outlets(cuda, "ijSdD", rows, index, dtype)
+                    assert search.neighbors_into(arrays, *given, cell=cells, pbc=True) == pairs
+                for block, wanted in zip(blocks, expected):
+                    np.testing.assert_array_equal(block.values()[:pairs], wanted.copy_to_host())
+                    assert (block.values()[pairs:] == 77).all()
+                rebuilt.append(search.builds)
+                points += (random.normal(size=points.shape) * 0.02).astype(dtype)
+            assert rebuilt[0] == rebuilt[1] == 1 and 1 < rebuilt[-1] < 12
+            # A point that is in another box, a cell and a radius that change, and fewer points.
+            count = rebuilt[-1]
+            points[0] += cells[0, 0].astype(dtype)
+            for change in range(4):
+                if change == 1:
+                    cells[-1] *= 1.001
+                if change == 2:
+                    radii[-1] += 0.01
+                if change == 3:
+                    ptr[-1] -= 1
+                    points = points[:-1]
+                given = (by_dlpack(Block(cuda, points)), radii, ptr)
+                expected = fresh.neighbors(*given, cell=cells, pbc=True)
+                pairs = len(expected[0])
+                arrays, blocks = outlets(cuda, "jD", pairs, index, dtype)
+                there = search.neighbors_into(arrays, *given, cell=cells, pbc=True, quantities="jD")
+                assert there == pairs
+                for block, wanted in zip(blocks, (expected[1], expected[4])):
+                    np.testing.assert_array_equal(block.values(), wanted.copy_to_host())
+                count += 1
+                assert search.builds == count
+            points[3, 1] = np.nan
+            with pytest.raises(ValueError, match="point 3 has y"):
+                search.neighbors_into([], by_dlpack(Block(cuda, points)), radii, ptr, quantities="")
+    with pytest.raises(ValueError, match="skin"):
+        nearfield.DeviceSystemSearch(skin=-1.0)
+
+
 def test_pairs_of_an_engine_are_written_to_arrays_of_the_caller(cuda):
     for precision, dtype, index in (("f32", "float32", "int32"), ("f64", "float64", "int64")):
         points = cloud().astype(dtype)
@@ -1086,7 +1144,8 @@ class OnGpu(_libraries.NumPy):
 
 def test_edges_of_arrays_on_the_gpu_are_those_of_the_host(cuda, monkeypatch):
     library = OnGpu(cuda)
-    monkeypatch.setattr(_edges, "library_of", lambda array: library)
+    for module in (_batches, _edges, _gpu):
+        monkeypatch.setattr(module, "library_of", lambda array: library)
     names = "cell pbc box batch_ptr batch_idx other radii rule types cutoffs exclusions molecules"
     every = dict.fromkeys(f"{names} targets k out device".split())
     every |= dict.fromkeys("half strict self_pairs".split(), False)
@@ -1113,6 +1172,8 @@ def test_edges_of_arrays_on_the_gpu_are_those_of_the_host(cuda, monkeypatch):
             dict(other=points[: count // 4].copy()),
             dict(batch_idx=np.sort(random.integers(0, count // 30, count))),
             *(single if dtype == np.float32 else []),
+            # Filters of three systems, which are searched one after the other.
+            *(given | dict(batch_ptr=[0, 90, 90, count]) for given in single if count == 500),
         ]:
             expected = nearfield.edges(points, 3.0, "ijPSdD", sorted=True, **box, **given)
             # Twice: the second time an engine and its storage are there.
@@ -1165,6 +1226,20 @@ def test_edges_of_tensors_on_the_gpu_stay_there(cuda):
         found = nearfield.edges(there, 0.1, batch_ptr=ptr, strict=True, sorted=True)
         for one, other in zip(found, wanted):
             np.testing.assert_array_equal(one.cpu().numpy(), other)
+    near = nearfield.EdgeList(0.1, skin=0.02, quantities="ijD", sorted=True)
+    some, box = there[:3000].clone(), torch.eye(3, dtype=torch.float64)
+    for _ in range(4):
+        wanted = nearfield.edges(some.cpu().numpy(), 0.1, "ijD", cell=np.eye(3), pbc=True, sorted=True)
+        for one, other in zip(near.compute(some, box.cuda(), True), wanted):
+            assert one.is_cuda
+            np.testing.assert_array_equal(one.cpu().numpy(), other)
+        some += 0.001 * torch.randn_like(some).clamp(-2, 2)
+    assert near.rebuilds == 1
+    with pytest.raises(ValueError, match="at most 32768 points"):
+        near.compute(torch.from_numpy(many).cuda(), box, True)
+    with pytest.raises(RuntimeError, match="which a CUDA graph cannot record"):
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            near.compute(some, box, True)
     rows = nearfield.padded(there, 0.1, 8, "d")
     wanted = nearfield.padded(points, 0.1, 8, "d")
     np.testing.assert_array_equal(rows.indices.cpu().numpy(), wanted.indices)

@@ -65,6 +65,10 @@ nearfield_shared::constants! {
         COLUMN_THREADS = 256;
         /// Lists that such a block copies.
         COLUMN_TARGETS = 128;
+        /// Threads of a block that tests the candidates of lists with a skin.
+        SKIN_THREADS = 256;
+        /// Candidates of such a block.
+        SKIN_CANDIDATES = 1024;
         /// Cells of a parent block; every occupied one has a child.
         PARENT_THREADS = 256;
         /// Uniforms of a pair kernel that a launch can carry.

@@ -13,7 +13,8 @@
 //! that 2⁻³⁷·(E + R) would be needed; the margin is 2⁻³⁴·(E + R), which is still negligible
 //! compared with a skin.
 
-use crate::Precision;
+use crate::{Error, ErrorKind, Precision, error::cpu, systems::SystemReal};
+use nearfield_grid::{self as grid, memory::with_room};
 
 /// Outcome of [`VerletLists::refresh`](crate::lists::VerletLists::refresh).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,4 +43,75 @@ pub(crate) fn allowed_displacement(
     precision: Precision,
 ) -> f64 {
     list_radius - radius - margin(precision) * (extent + list_radius)
+}
+
+/// The skin of lists of many systems, whose radii may differ.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SystemSkin(f64);
+
+impl SystemSkin {
+    /// # Errors
+    /// [`ErrorKind::Skin`] when it is negative or not finite.
+    pub(crate) fn new(skin: f64) -> Result<Self, Error> {
+        if !(skin.is_finite() && skin >= 0.0) {
+            return Err(ErrorKind::Skin(skin as f32).into());
+        }
+        Ok(Self(skin))
+    }
+
+    /// The radii of the lists of systems with these radii.
+    ///
+    /// # Errors
+    /// That a radius cannot be used, with the skin or without.
+    pub(crate) fn list_radii<T: SystemReal>(self, radii: &[f64]) -> Result<Vec<f64>, Error> {
+        let mut of_lists = with_room(radii.len(), "radii of lists with a skin")?;
+        for (system, &radius) in radii.iter().enumerate() {
+            let [_, list] = self.radii::<T>(system, radius)?;
+            of_lists.push(list);
+        }
+        Ok(of_lists)
+    }
+
+    /// Whether lists of systems with these radii still hold every pair, when the point that has
+    /// moved farthest has moved by so much; `extent` is that of
+    /// [`allowed_displacement`].
+    pub(crate) fn allows<T: SystemReal>(self, radii: &[f64], farthest: f64, extent: f64) -> bool {
+        radii.iter().enumerate().all(|(system, &radius)| {
+            let Ok([radius, list]) = self.radii::<T>(system, radius) else {
+                return false;
+            };
+            2.0 * farthest <= allowed_displacement(radius, list, extent, T::PRECISION)
+        })
+    }
+
+    /// An error of a search for lists, which says that it was one with the skin where a smaller
+    /// radius would do.
+    pub(crate) fn named(self, error: Error) -> Error {
+        if let ErrorKind::Cpu(refused) = error.kind()
+            && let cpu::ErrorKind::System { system, source } = refused.kind()
+            && matches!(source.kind(), grid::ErrorKind::TooManyImages { .. })
+        {
+            return self.refusal(*system, source.clone());
+        }
+        error
+    }
+
+    /// The radius of a system and that of its list.
+    fn radii<T: SystemReal>(self, system: usize, radius: f64) -> Result<[f64; 2], Error> {
+        let refuse = |source| cpu::Error::from(cpu::ErrorKind::System { system, source });
+        let radius = T::radius(radius).map_err(refuse)?.value_f64();
+        let list = T::radius(radius + self.0);
+        let list = list.map_err(|source| self.refusal(system, source))?;
+        Ok([radius, list.value_f64()])
+    }
+
+    /// That a system cannot be searched with its radius and the skin.
+    fn refusal(self, system: usize, source: grid::Error) -> Error {
+        let kind = cpu::ErrorKind::SystemWithSkin {
+            system,
+            skin: self.0,
+            source,
+        };
+        cpu::Error::from(kind).into()
+    }
 }

@@ -247,6 +247,21 @@ public:
         return Policy::done(status, std::move(pairs));
     }
 
+    /* Writes the pairs of two sets to arrays of the caller, those that have room; see
+       nf_device_engine_write_pairs(). */
+    result<void> write_pairs(std::uint32_t targets, std::uint32_t sources,
+                             const nf_device_columns &columns) {
+        return Policy::done(nf_device_engine_write_pairs(handle_, targets, sources, &columns));
+    }
+
+    /* The number of pairs of two sets, also of those that had no room. */
+    result<std::uint64_t> pair_count(std::uint32_t targets, std::uint32_t sources) const {
+        std::uint64_t pairs = 0;
+        const nf_status status =
+            nf_device_engine_pair_count(handle_, targets, sources, &pairs);
+        return Policy::done(status, std::move(pairs));
+    }
+
     /* Neighbours of free positions; returns the set that they are. */
     result<std::uint32_t> query(device_array positions, std::uint32_t sources) {
         std::uint32_t set = 0;
@@ -496,6 +511,23 @@ public:
         std::uint32_t valid = 0;
         const nf_status status = nf_device_systems_finish(handle_, &valid);
         return Policy::done(status, valid != 0);
+    }
+
+    /* Finds the pairs, writes them to arrays of the caller, and waits; returns their number. All
+       are written if it is at most columns.capacity. */
+    result<std::uint64_t> neighbors_into(const nf_device_systems_input &input,
+                                         const nf_device_columns &columns) {
+        std::uint64_t pairs = 0;
+        const nf_status status =
+            nf_device_systems_neighbors_into(handle_, &input, &columns, &pairs);
+        return Policy::done(status, std::move(pairs));
+    }
+
+    /* How often the lists of a search with a skin were built. */
+    result<std::uint64_t> builds() const {
+        std::uint64_t builds = 0;
+        const nf_status status = nf_device_systems_builds(handle_, &builds);
+        return Policy::done(status, std::move(builds));
     }
 
     result<nf_device_system_pairs> pairs() const {

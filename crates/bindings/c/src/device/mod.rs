@@ -5,6 +5,7 @@
 //! coordinates are in the precision of the engine, and integers come with their type.
 
 mod chunks;
+mod columns;
 mod engine;
 mod kernels;
 mod lend;
@@ -16,6 +17,7 @@ mod systems;
 mod verlet;
 
 pub use chunks::*;
+pub use columns::*;
 pub use engine::*;
 pub use kernels::*;
 pub use lend::*;

@@ -1,6 +1,9 @@
 //! Pairs of many systems whose points live on a GPU.
 
-use super::lend::{NfInteger, address, borrow_array};
+use super::{
+    columns::{NfDeviceColumns, index_type},
+    lend::{NfInteger, address, borrow_array},
+};
 use crate::{
     args::{self, Array, bad, choice},
     call,
@@ -12,7 +15,8 @@ use crate::{
 use nearfield::{
     Error, ListKind, Precision,
     device::{
-        DevicePairsView, DeviceSystemSearch, DeviceSystems, DeviceValue, Lent, Progress, Stream,
+        DevicePairsView, DeviceSkinSearch, DeviceSystemSearch, DeviceSystems, Lent, PointNumber,
+        PositionNumber, Progress, Stream,
     },
     systems::{PairIndex, Quantities, SystemReal},
 };
@@ -50,6 +54,12 @@ pub struct NfDeviceSystemsOptions {
     pub lists: u32,
     /// An nf_integer, the type of targets and sources: NF_INTEGER_U32, the default, or I32 or I64.
     pub integer: u32,
+    /// 1: pairs exactly as far apart as the radius are not neighbours. 0 by default.
+    pub strict: u32,
+    /// In the unit of the coordinates; 0, the default: every call searches. Otherwise lists of
+    /// radius + skin are kept, as nf_systems_options says, and pairs are found by
+    /// nf_device_systems_neighbors_into() alone.
+    pub skin: f64,
 }
 
 /// Systems whose points lie behind each other in one array on the device; all pointers are
@@ -119,11 +129,20 @@ struct Systems {
     /// The systems of the last search, whose arrays stay until it is finished.
     last: Option<NfDeviceSystemsInput>,
     integer: NfInteger,
+    strict: bool,
 }
 
 impl fmt::Debug for Systems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Systems").finish_non_exhaustive()
+    }
+}
+
+impl Systems {
+    /// What a call searches.
+    fn of(&self, input: NfDeviceSystemsInput) -> StrictInput {
+        let strict = self.strict;
+        StrictInput { input, strict }
     }
 }
 
@@ -133,43 +152,73 @@ trait Search: Send + Sync {
 
     /// # Safety
     /// The arrays are on the GPU of the search until the stream has used them.
-    unsafe fn neighbors(
-        &mut self,
-        input: &NfDeviceSystemsInput,
-        wanted: Quantities,
-    ) -> Result<(), Failure>;
+    unsafe fn neighbors(&mut self, input: &StrictInput, wanted: Quantities) -> Result<(), Failure>;
 
     /// # Safety
     /// As for [`neighbors`](Self::neighbors).
-    unsafe fn finish(&mut self, input: &NfDeviceSystemsInput) -> Result<Progress, Failure>;
+    unsafe fn finish(&mut self, input: &StrictInput) -> Result<Progress, Failure>;
+
+    /// Writes the pairs to arrays of the caller, waits, and returns their number.
+    ///
+    /// # Safety
+    /// As for [`neighbors`](Self::neighbors) and [`NfDeviceColumns::lend`].
+    unsafe fn neighbors_into(
+        &mut self,
+        input: &StrictInput,
+        columns: &NfDeviceColumns,
+    ) -> Result<u64, Failure>;
+
+    /// How often lists with a skin were built; None without a skin.
+    fn builds(&self) -> Option<u64>;
 
     /// The pairs; of `points` points, with this type of indices.
     fn pairs(&self, points: usize, integer: NfInteger) -> Option<NfDeviceSystemPairs>;
 }
 
+/// Systems of a call, and whether pairs at the radius are left out.
+struct StrictInput {
+    input: NfDeviceSystemsInput,
+    strict: bool,
+}
+
 impl<T, I> Search for DeviceSystemSearch<T, I>
 where
-    T: SystemReal + DeviceValue,
-    I: PairIndex + DeviceValue,
+    T: SystemReal + PositionNumber,
+    I: PairIndex + PointNumber,
 {
     fn stream(&self) -> &Stream {
         self.stream()
     }
 
-    unsafe fn neighbors(
-        &mut self,
-        input: &NfDeviceSystemsInput,
-        wanted: Quantities,
-    ) -> Result<(), Failure> {
+    unsafe fn neighbors(&mut self, input: &StrictInput, wanted: Quantities) -> Result<(), Failure> {
         // SAFETY: `new` needs exactly what the caller of this function guarantees.
         let lent = unsafe { LentSystems::new(self.stream(), input)? };
         Ok(self.neighbors(&lent.systems(), wanted)?)
     }
 
-    unsafe fn finish(&mut self, input: &NfDeviceSystemsInput) -> Result<Progress, Failure> {
+    unsafe fn finish(&mut self, input: &StrictInput) -> Result<Progress, Failure> {
         // SAFETY: `new` needs exactly what the caller of this function guarantees.
         let lent = unsafe { LentSystems::new(self.stream(), input)? };
         Ok(self.finish(&lent.systems())?)
+    }
+
+    unsafe fn neighbors_into(
+        &mut self,
+        input: &StrictInput,
+        columns: &NfDeviceColumns,
+    ) -> Result<u64, Failure> {
+        // SAFETY: `new` needs exactly what the caller of this function guarantees.
+        let lent = unsafe { LentSystems::new(self.stream(), input)? };
+        // SAFETY: `lend` needs exactly what the caller of this function guarantees.
+        let mut to = unsafe { columns.lend::<T, I>(self.stream())? };
+        self.neighbors_into(&lent.systems(), &mut to.views())?;
+        // Whether they had room is for the caller, who knows the room, to see.
+        let _ = self.finish(&lent.systems())?;
+        Ok(self.counted())
+    }
+
+    fn builds(&self) -> Option<u64> {
+        None
     }
 
     fn pairs(&self, points: usize, integer: NfInteger) -> Option<NfDeviceSystemPairs> {
@@ -194,8 +243,49 @@ where
     }
 }
 
+impl<T, I> Search for DeviceSkinSearch<T, I>
+where
+    T: SystemReal + PositionNumber,
+    I: PairIndex + PointNumber,
+{
+    fn stream(&self) -> &Stream {
+        self.stream()
+    }
+
+    unsafe fn neighbors(&mut self, _: &StrictInput, _: Quantities) -> Result<(), Failure> {
+        Err(bad(
+            "a search with a skin has no arrays of its own: call nf_device_systems_neighbors_into",
+        ))
+    }
+
+    unsafe fn finish(&mut self, _: &StrictInput) -> Result<Progress, Failure> {
+        Ok(Progress::Valid)
+    }
+
+    unsafe fn neighbors_into(
+        &mut self,
+        input: &StrictInput,
+        columns: &NfDeviceColumns,
+    ) -> Result<u64, Failure> {
+        // SAFETY: `new` needs exactly what the caller of this function guarantees.
+        let lent = unsafe { LentSystems::new(self.stream(), input)? };
+        // SAFETY: `lend` needs exactly what the caller of this function guarantees.
+        let mut to = unsafe { columns.lend::<T, I>(self.stream())? };
+        Ok(self.neighbors_into(&lent.systems(), &mut to.views())?)
+    }
+
+    fn builds(&self) -> Option<u64> {
+        Some(self.builds())
+    }
+
+    fn pairs(&self, _: usize, _: NfInteger) -> Option<NfDeviceSystemPairs> {
+        None
+    }
+}
+
 /// Systems of the caller, lent to work on a stream.
 struct LentSystems<T> {
+    strict: bool,
     positions: Lent<T>,
     offsets: Lent<i64>,
     radii: Lent<f64>,
@@ -206,7 +296,10 @@ struct LentSystems<T> {
 impl<T> LentSystems<T> {
     /// # Safety
     /// The arrays are on the GPU of the stream until it has used them.
-    unsafe fn new(stream: &Stream, input: &NfDeviceSystemsInput) -> Result<Self, Failure> {
+    unsafe fn new(
+        stream: &Stream,
+        StrictInput { input, strict }: &StrictInput,
+    ) -> Result<Self, Failure> {
         /// # Safety
         /// As for [`Lent::new`].
         unsafe fn lend<T>(
@@ -225,6 +318,7 @@ impl<T> LentSystems<T> {
         // SAFETY: the caller guarantees that all arrays have as many elements as is said.
         unsafe {
             Ok(Self {
+                strict: *strict,
                 positions: lend(stream, (input.positions, input.points, 3), "positions")?,
                 offsets: lend(stream, offsets, "offsets")?,
                 radii: lend(stream, (input.radii, input.radius_count, 1), "radii")?,
@@ -245,7 +339,7 @@ impl<T> LentSystems<T> {
             radii: self.radii.as_view(),
             cells: self.cells.as_ref().map(|cells| cells.as_view()),
             periodic: self.periodic.as_ref().map(|flags| flags.as_view()),
-            strict: false,
+            strict: self.strict,
         }
     }
 }
@@ -267,6 +361,8 @@ pub unsafe extern "C" fn nf_device_systems_options_init(
         precision: 0,
         lists: 0,
         integer: NfInteger::U32 as u32,
+        strict: 0,
+        skin: 0.0,
     };
     // SAFETY: `put_options` needs exactly what the caller of this function guarantees.
     call::plain(|| unsafe { args::put_options(options, size, defaults) })
@@ -304,48 +400,43 @@ impl NfDeviceSystemsOptions {
     /// The stream is as the structure says.
     unsafe fn start(&self) -> Result<Systems, Failure> {
         let kind = list_kind(self.lists)?;
-        let integer = match choice("integer", self.integer, 4)? {
-            0 => NfInteger::U32,
-            1 => NfInteger::I32,
-            3 => NfInteger::I64,
-            _ => {
-                return Err(bad(
-                    "integer is NF_INTEGER_U64: pairs of systems have indices of type \
-                     NF_INTEGER_U32, NF_INTEGER_I32 or NF_INTEGER_I64",
-                ));
-            }
-        };
+        let (integer, strict) = (index_type(self.integer)?, choice("strict", self.strict, 2)?);
         // SAFETY: `search` needs exactly what the caller of this function guarantees.
-        let search: Box<dyn Search> = unsafe {
+        let search = unsafe {
             match (precision(self.precision)?, integer) {
-                (Precision::Single, NfInteger::I32) => Box::new(self.search::<f32, i32>(kind)?),
-                (Precision::Single, NfInteger::I64) => Box::new(self.search::<f32, i64>(kind)?),
-                (Precision::Single, _) => Box::new(self.search::<f32, u32>(kind)?),
-                (Precision::Double, NfInteger::I32) => Box::new(self.search::<f64, i32>(kind)?),
-                (Precision::Double, NfInteger::I64) => Box::new(self.search::<f64, i64>(kind)?),
-                (Precision::Double, _) => Box::new(self.search::<f64, u32>(kind)?),
+                (Precision::Single, NfInteger::I32) => self.search::<f32, i32>(kind)?,
+                (Precision::Single, NfInteger::I64) => self.search::<f32, i64>(kind)?,
+                (Precision::Single, _) => self.search::<f32, u32>(kind)?,
+                (Precision::Double, NfInteger::I32) => self.search::<f64, i32>(kind)?,
+                (Precision::Double, NfInteger::I64) => self.search::<f64, i64>(kind)?,
+                (Precision::Double, _) => self.search::<f64, u32>(kind)?,
             }
         };
         Ok(Systems {
             search,
             last: None,
             integer,
+            strict: strict == 1,
         })
     }
 
     /// # Safety
     /// As for [`start`](Self::start).
-    unsafe fn search<T, I>(&self, kind: ListKind) -> Result<DeviceSystemSearch<T, I>, Failure>
+    unsafe fn search<T, I>(&self, kind: ListKind) -> Result<Box<dyn Search>, Failure>
     where
-        T: SystemReal + DeviceValue,
-        I: PairIndex + DeviceValue,
+        T: SystemReal + PositionNumber,
+        I: PairIndex + PointNumber,
     {
         let started: Result<_, Error> = match choice("use_stream", self.use_stream, 2)? {
             0 => DeviceSystemSearch::on_gpu(self.device),
             // SAFETY: `on_borrowed` needs exactly what the caller of this function guarantees.
             _ => unsafe { DeviceSystemSearch::on_borrowed(self.device, self.stream) },
         };
-        Ok(started?.lists(kind))
+        let search: DeviceSystemSearch<T, I> = started?.lists(kind);
+        if self.skin == 0.0 {
+            return Ok(Box::new(search));
+        }
+        Ok(Box::new(search.with_skin(self.skin)?))
     }
 }
 
@@ -405,8 +496,9 @@ pub unsafe extern "C" fn nf_device_systems_neighbors(
         // SAFETY: the caller guarantees that `input` is null or points to a readable structure.
         let input = unsafe { args::one(input, "input")? };
         systems.last = None;
+        let of = systems.of(*input);
         // SAFETY: the caller guarantees that the arrays are there until the search is finished.
-        unsafe { systems.search.neighbors(input, wanted)? };
+        unsafe { systems.search.neighbors(&of, wanted)? };
         systems.last = Some(*input);
         Ok(())
     })
@@ -431,10 +523,65 @@ pub unsafe extern "C" fn nf_device_systems_finish(
                 "no search was started: call nf_device_systems_neighbors first",
             ));
         };
+        let of = systems.of(input);
         // SAFETY: the caller guarantees that the arrays are there.
-        let found = u32::from(unsafe { systems.search.finish(&input)? } == Progress::Valid);
+        let found = u32::from(unsafe { systems.search.finish(&of)? } == Progress::Valid);
         // SAFETY: the caller guarantees that `valid` is null or points to a writable value.
         unsafe { args::put(valid, "the place for the answer", found) }
+    })
+}
+
+/// Finds the pairs of all systems, writes them to arrays of the caller, and waits for it. `pairs`
+/// gets their number: all of them are written if that is at most `capacity`, and otherwise nothing
+/// counts and the arrays have to be longer. Pairs are sorted by point, neighbour and image; their
+/// indices have the type of the options. nf_device_systems_pairs() has none afterwards.
+///
+/// # Safety
+/// `input` points to a structure whose arrays are on the GPU of the search, `columns` to one whose
+/// arrays are there with room for `capacity` pairs, `pairs` to a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_device_systems_neighbors_into(
+    systems: *mut NfDeviceSystems,
+    input: *const NfDeviceSystemsInput,
+    columns: *const NfDeviceColumns,
+    pairs: *mut u64,
+) -> NfStatus {
+    call::write(&SYSTEMS, systems as usize, |systems| {
+        args::place(pairs, "the place for the number of pairs")?;
+        // SAFETY: the caller guarantees that both are null or point to readable structures.
+        let (input, columns) =
+            unsafe { (args::one(input, "input")?, args::one(columns, "columns")?) };
+        if columns.integer()? as u32 != systems.integer as u32 {
+            return Err(bad(format!(
+                "integer of the columns is {}, but the search was made for {}: they must agree",
+                columns.integer, systems.integer as u32
+            )));
+        }
+        systems.last = None;
+        let of = systems.of(*input);
+        // SAFETY: the caller guarantees that the arrays are there.
+        let found = unsafe { systems.search.neighbors_into(&of, columns)? };
+        // SAFETY: the caller guarantees that `pairs` is null or points to a writable value.
+        unsafe { args::put(pairs, "the place for the number of pairs", found) }
+    })
+}
+
+/// How often the lists of a search with a skin were built, the first time included;
+/// NF_STATUS_BAD_ARGUMENT for a search without a skin.
+///
+/// # Safety
+/// `builds` points to a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_device_systems_builds(
+    systems: *const NfDeviceSystems,
+    builds: *mut u64,
+) -> NfStatus {
+    call::read(&SYSTEMS, systems as usize, |systems, _| {
+        let found = systems.search.builds().ok_or_else(|| {
+            bad("this search has no skin and keeps no lists: set skin in its options")
+        })?;
+        // SAFETY: the caller guarantees that `builds` is null or points to a writable value.
+        unsafe { args::put(builds, "builds", found) }
     })
 }
 

@@ -353,3 +353,49 @@ fn rows_of_a_fixed_length_have_the_first_neighbours_and_say_how_many_there_are()
     assert_eq!(nf_pairs_free(pairs), NfStatus::Ok);
     assert_eq!(nf_engine_free(engine), NfStatus::Ok);
 }
+
+#[test]
+fn strict_searches_of_systems_leave_out_pairs_exactly_as_far_apart_as_the_radius() {
+    let points: Vec<[f64; 3]> = (0..64)
+        .map(|n| [n % 4, n / 4 % 4, n / 16].map(f64::from))
+        .collect();
+    let (offsets, radius) = ([0i64, 30, 64], 2.0);
+    let input = NfSystemsInput {
+        systems: 2,
+        offsets: offsets.as_ptr(),
+        radii: &radius,
+        radius_count: 1,
+        cells: ptr::null(),
+        cell_count: 0,
+        periodic: ptr::null(),
+        periodic_count: 0,
+    };
+    let pairs = place();
+    let mut counts = Vec::new();
+    for (skin, strict) in [(0.0, 0), (0.0, 1), (0.4, 1)] {
+        let (mut options, mut search) = (systems_options(), ptr::null_mut());
+        (options.skin, options.strict) = (skin, strict);
+        // SAFETY: the options are initialised, and all places and arrays are there.
+        unsafe {
+            assert_eq!(nf_systems_new(&options, &mut search), NfStatus::Ok);
+            let (at, n) = (points.as_ptr().cast(), points.len());
+            let found = nf_systems_neighbors_f64(search, at, n, &input, ALL, pairs);
+            assert_eq!(found, NfStatus::Ok, "{}", last_error());
+        }
+        let found = arrays(pairs);
+        let distances = read(found.distances.cast::<f64>(), found.pairs);
+        let at_radius = distances.iter().filter(|&&distance| distance == 2.0);
+        counts.push((distances.len(), at_radius.count()));
+        assert_eq!(nf_systems_free(search), NfStatus::Ok);
+    }
+    assert!(counts[0].1 > 50);
+    assert_eq!(counts[1], (counts[0].0 - counts[0].1, 0));
+    assert_eq!(counts[2], counts[1]);
+    let (mut options, mut search) = (systems_options(), ptr::null_mut());
+    options.strict = 2;
+    // SAFETY: the options are initialised, and a place for a handle.
+    let refused = unsafe { nf_systems_new(&options, &mut search) };
+    assert_eq!((refused, search), (NfStatus::BadArgument, ptr::null_mut()));
+    assert!(last_error().contains("strict"), "{}", last_error());
+    assert_eq!(nf_pairs_free(pairs), NfStatus::Ok);
+}

@@ -232,6 +232,44 @@ static void geometry(uint32_t precision) {
     expect_same_numbers(lists, gpu.images, cpu.images, cpu.offsets, 12);
     expect_same_numbers(lists, gpu.displacements, cpu.displacements, cpu.offsets, 3 * number);
     expect_same_numbers(lists, gpu.distances, cpu.distances, cpu.offsets, number);
+
+    /* The same in arrays of the caller, pair behind pair; too short ones have the first. */
+    const size_t room = (size_t)cpu.pairs + 3;
+    const size_t sizes[] = {4, 4, 12, 3 * number, number};
+    const void *expected[] = {
+        cpu.targets, cpu.sources, cpu.images, cpu.displacements, cpu.distances,
+    };
+    char *blank = malloc(24 * room);
+    memset(blank, 77, 24 * room);
+    for (int is_short = 0; is_short < 2; ++is_short) {
+        nf_device_columns columns = {0, 0, 0, 0, 0, room, NF_INTEGER_U32};
+        uint64_t *const places[] = {
+            &columns.targets, &columns.sources, &columns.images, &columns.displacements,
+            &columns.distances,
+        };
+        for (int k = 0; k < 5; ++k) {
+            *places[k] = on_device(blank, sizes[k] * room);
+        }
+        const size_t some = is_short ? room / 2 : (size_t)cpu.pairs;
+        columns.capacity = is_short ? some : room;
+        do {
+            CHECK(nf_device_engine_write_pairs(of.gpu, 0, 0, &columns));
+        } while (!is_valid(of.gpu));
+        uint64_t found = 0;
+        CHECK(nf_device_engine_pair_count(of.gpu, 0, 0, &found));
+        EXPECT(found == cpu.pairs);
+        EXPECT(cu_wait(stream) == 0);
+        for (int k = 0; k < 5; ++k) {
+            char *copy = on_host(*places[k], sizes[k] * room);
+            EXPECT(memcmp(copy, expected[k], sizes[k] * some) == 0);
+            EXPECT(memcmp(copy + sizes[k] * some, blank, sizes[k] * (room - some)) == 0);
+            free(copy);
+        }
+    }
+    nf_device_columns wrong = {0, 0, 0, 0, 0, 0, NF_INTEGER_U64};
+    EXPECT(nf_device_engine_write_pairs(of.gpu, 0, 0, &wrong) == NF_STATUS_BAD_ARGUMENT);
+    EXPECT(strstr(nf_last_error(), "NF_INTEGER_U64") != NULL);
+    free(blank);
     CHECK(nf_pairs_free(pairs));
     stop(&of);
 }
@@ -385,6 +423,54 @@ static void systems(void) {
         EXPECT(memcmp(copy, arrays[k].cpu, arrays[k].bytes) == 0);
         free(copy);
     }
+
+    /* The same to arrays of the caller, by a new search and by lists with a skin. */
+    const size_t room = (size_t)theirs.pairs + 5;
+    char *blank = malloc(24 * room);
+    memset(blank, 77, 24 * room);
+    const size_t sizes[] = {4, 4, 12, 24, 8};
+    const void *expected[] = {
+        theirs.targets, theirs.sources, theirs.images, theirs.displacements, theirs.distances,
+    };
+    nf_device_columns columns = {0, 0, 0, 0, 0, room, NF_INTEGER_U32};
+    uint64_t *const places[] = {
+        &columns.targets, &columns.sources, &columns.images, &columns.displacements,
+        &columns.distances,
+    };
+    for (int k = 0; k < 5; ++k) {
+        *places[k] = on_device(blank, sizes[k] * room);
+    }
+    nf_device_systems *kept = NULL;
+    device.skin = 0.25;
+    CHECK(nf_device_systems_new(&device, &kept));
+    uint64_t found = 0, builds = 9;
+    EXPECT(nf_device_systems_neighbors(kept, &input, QUANTITIES) == NF_STATUS_BAD_ARGUMENT);
+    EXPECT(strstr(nf_last_error(), "nf_device_systems_neighbors_into") != NULL);
+    EXPECT(nf_device_systems_builds(gpu, &builds) == NF_STATUS_BAD_ARGUMENT && builds == 9);
+    nf_device_systems *const searches[] = {gpu, kept, kept};
+    for (int search = 0; search < 3; ++search) {
+        /* Too little room: all pairs are counted, and nothing is written behind it. */
+        columns.capacity = room / 2;
+        CHECK(nf_device_systems_neighbors_into(searches[search], &input, &columns, &found));
+        EXPECT(found == theirs.pairs);
+        columns.capacity = room;
+        CHECK(nf_device_systems_neighbors_into(searches[search], &input, &columns, &found));
+        EXPECT(found == theirs.pairs);
+        for (int k = 0; k < 5; ++k) {
+            const size_t bytes = sizes[k] * (size_t)theirs.pairs;
+            char *copy = on_host(*places[k], sizes[k] * room);
+            EXPECT(memcmp(copy, expected[k], bytes) == 0);
+            EXPECT(memcmp(copy + bytes, blank, 5 * sizes[k]) == 0);
+            free(copy);
+            EXPECT(cu_to_device(*places[k], blank, sizes[k] * room) == 0);
+        }
+    }
+    CHECK(nf_device_systems_builds(kept, &builds));
+    EXPECT(builds == 1);
+    columns.integer = NF_INTEGER_I64;
+    EXPECT(nf_device_systems_neighbors_into(kept, &input, &columns, &found) == NF_STATUS_BAD_ARGUMENT);
+    CHECK(nf_device_systems_free(kept));
+    free(blank);
 
     /* A system that cannot be searched is named, and the search goes on. */
     const double nothing = -1.0;

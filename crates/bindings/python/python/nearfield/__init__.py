@@ -37,7 +37,8 @@ from ._nearfield import (
     edges,
     neighbors,
 )
-from ._edges import EdgeList, Padded, free_memory, padded
+from ._edges import EdgeList, Padded, padded
+from ._gpu import free_memory
 
 __all__ = [
     "DeviceArray",

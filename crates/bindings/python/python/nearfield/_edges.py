@@ -14,6 +14,8 @@ from itertools import islice
 import numpy as np
 
 from . import _nearfield
+from ._batches import FILTERS, by_system, pointers
+from ._gpu import Kept, OfSkin, on_gpu, writable
 from ._libraries import NumPy, library_of, on_host
 
 LETTERS = {
@@ -24,14 +26,13 @@ LETTERS = {
     "distances": "d",
     "displacements": "D",
 }
-# Systems that batch_idx may number.
-MAX_SYSTEMS = 2**31
-# Points of a system that a DeviceSystemSearch takes.
-MAX_SYSTEM = 32768
 
 
-def edges(points, radius, quantities=None, *, out=None, self_pairs=False, index="int64", **given):
-    """Does what nearfield.edges does; the extension passes all of its keywords."""
+def edges(
+    points, radius, quantities=None, *, out=None, self_pairs=False, index="int64", skin=None, **given
+):  # fmt: skip
+    """Does what nearfield.edges does; the extension passes all of its keywords, and EdgeList what
+    it keeps for arrays of a GPU."""
     library = library_of(points)
     gpu = library.gpu(points)
     if type(library) is NumPy:
@@ -53,20 +54,35 @@ def edges(points, radius, quantities=None, *, out=None, self_pairs=False, index=
     if given["batch_idx"] is not None:
         if given["batch_ptr"] is not None:
             raise ValueError("batch_ptr and batch_idx say the same: give one of them")
-        given["batch_ptr"] = _pointers(library, points, radius, given)
+        given["batch_ptr"] = pointers(library, points, radius, given)
     del given["batch_idx"]
+    in_parts = given["batch_ptr"] is not None and any(
+        given.get(name) is not None for name in FILTERS
+    )
     if gpu is None:
         kinds, like = NumPy(), np.empty(0)
         given = {name: on_host(value) for name, value in given.items()}
-        found = _nearfield.edges(
-            on_host(points), on_host(radius), list(needed), index=index, **given
+        points_on_host, how = on_host(points), dict(index=index)
+        search = lambda points, radius, **of: _nearfield.edges(
+            points, radius, list(needed), **how, **of
         )
+        if in_parts:
+            found = by_system(kinds, points_on_host, radius, list(needed), search, given)
+        else:
+            found = search(points_on_host, on_host(radius), **given)
     else:
         kinds, like = library, points
         into = None
-        if out is not None and list(needed) == wanted and not self_pairs:
-            into = _writable(library, gpu, points, wanted, index, out)
-        found = _on_gpu(library, gpu, points, radius, list(needed), index, into, **given)
+        if out is not None and list(needed) == wanted and not self_pairs and not in_parts:
+            into = writable(library, gpu, points, wanted, index, out)
+        kept = Kept() if in_parts else skin
+        search = lambda points, radius, **of: on_gpu(
+            library, gpu, points, radius, list(needed), index, into, kept, **of
+        )
+        if in_parts:
+            found = by_system(library, points, radius, list(needed), search, given)
+        else:
+            found = search(points, radius, **given)
         if into is not None:
             return tuple(found)
     arrays = dict(zip(needed, found))
@@ -96,46 +112,6 @@ def _array(points):
             f"points must be an array or a list of shape (n, 3) or (n, 2), not {type(points)}"
         )
     return array
-
-
-def _pointers(library, points, radius, given):
-    """batch_ptr of batch_idx: on the device where the points are."""
-    systems, count = given["batch_idx"], len(points)
-    if not hasattr(systems, "dtype"):
-        # A list of no numbers has no type.
-        systems = np.asarray(systems) if count else np.zeros(np.shape(systems), int)
-    library = library_of(systems)
-    if tuple(systems.shape) != (count,):
-        raise ValueError(
-            f"batch_idx must have the shape ({count},), one system a point, not "
-            f"{tuple(systems.shape)}"
-        )
-    if "int" not in str(systems.dtype):
-        raise TypeError(f"batch_idx must be whole numbers, not {systems.dtype}")
-    each = [
-        len(of) for of, axes in ((radius, 1), (given["cell"], 3), (given["pbc"], 2))
-        if of is not None and len(np.shape(of)) == axes
-    ]
-    largest = int(systems[-1]) if count else -1
-    number = max(each, default=largest + 1)
-    if largest >= MAX_SYSTEMS:
-        raise ValueError(
-            f"batch_idx goes to {largest}: systems are numbered from 0 on, below 2^31"
-        )
-    systems = library.cast(systems, library.index_type("int64"))
-    falls = systems[1:] < systems[:-1]
-    if count and bool(falls.any()):
-        place = int(library.cast(falls, "int32").argmax())
-        raise ValueError(
-            f"batch_idx must ascend: point {place} is in system {int(systems[place])}, but point "
-            f"{place + 1} in system {int(systems[place + 1])}; sort the points by their systems"
-        )
-    if count and (int(systems[0]) < 0 or largest >= number):
-        raise ValueError(
-            f"batch_idx goes from {int(systems[0])} to {largest}, but there are {number} systems"
-        )
-    ends = library.cumsum(library.bincount(systems, number)) if number else systems[:0]
-    return library.concatenate([library.zeros(1, ends), ends])
 
 
 def _with_self(kinds, arrays, points, targets, ascending, like):
@@ -196,262 +172,6 @@ def _written(library, letters, arrays, out):
                 f"{len(array)}"
             )
     return tuple(library.put(to, array) for array, to in zip(arrays, out))
-
-
-def _shape(letter, rows):
-    """The shape of the array for a letter."""
-    return (rows, 3) if letter in "SD" else (rows,)
-
-
-def _writable(library, gpu, points, letters, index, out):
-    """Arrays of the caller that a GPU writes to; None where results have to be copied there."""
-    types = dict(i=index, j=index, S="int32")
-    real = str(points.dtype)
-    if not library.writable or index == "uint32" or len(out) != len(letters):
-        return None
-    arrays = []
-    for letter, array in zip(letters, out):
-        is_one = library_of(array) is library and library.gpu(array) == gpu
-        kind = types.get(letter, real).rpartition(".")[2]
-        if not is_one or str(array.dtype).rpartition(".")[2] != kind:
-            return None
-        fits = tuple(array.shape[1:]) == _shape(letter, 0)[1:]
-        if not fits or not library.is_packed(array) or any(array is one for one in arrays):
-            return None
-        arrays.append(array)
-    return arrays
-
-
-class _Outlet:
-    """Arrays for the pairs of a search: those of the caller, or new ones that are a little longer
-    than the last search of the kind needed."""
-
-    # An array that is longer by this share than its pairs is kept as it is; a longer one is copied.
-    SPARE = 8
-
-    def __init__(self, library, points, letters, index, into, rows):
-        self.library, self.points, self.letters, self.into = library, points, letters, into
-        # The same bits: libraries compute next to nothing with unsigned numbers on a GPU.
-        signed = "int64" if index == "int64" else "int32"
-        self.types = dict(i=signed, j=signed, S="int32")
-        self.rows = min(map(len, into), default=0) if into is not None else rows
-        self.arrays = into if into is not None else self._new(rows)
-
-    def _new(self, rows):
-        real = str(self.points.dtype).rpartition(".")[2]
-        return [
-            self.library.empty(_shape(letter, rows), self.types.get(letter, real), self.points)
-            for letter in self.letters
-        ]
-
-    def holds(self, pairs):
-        """Whether all pairs had room; makes longer arrays where they had not."""
-        if pairs <= self.rows:
-            return True
-        if self.into is not None:
-            letter = self.letters[[len(array) for array in self.into].index(self.rows)]
-            raise ValueError(
-                f"out: the array for {letter} has room for {self.rows} pairs, but there are {pairs}"
-            )
-        self.rows, self.arrays = pairs, self._new(pairs)
-        return False
-
-    def results(self, pairs):
-        """The arrays of so many pairs."""
-        arrays = [array[:pairs] for array in self.arrays]
-        if self.into is None and self.rows > pairs + pairs // self.SPARE + 1024:
-            arrays = [self.library.copy(array) for array in arrays]
-        return arrays
-
-
-def _room(pairs):
-    """Pairs to make room for where the last search found so many."""
-    return pairs + pairs // 64
-
-
-class _Kept:
-    """Engines that calls take turns with; a call at the same time makes one of its own. Each keeps
-    the memory of its largest lists on its GPU."""
-
-    MAX = 4
-
-    def __init__(self):
-        self.idle = {}
-
-    def take(self, key, make):
-        """An engine, and the number of pairs that it found last."""
-        kept = self.idle.pop(key, None)
-        return (make(), 0) if kept is None else kept[:2]
-
-    def give(self, key, engine, pairs, stream):
-        # The stream stays as long as an engine that works on it, and nobody gets its address.
-        self.idle[key] = engine, pairs, stream
-        while len(self.idle) > self.MAX:
-            self.idle.pop(next(iter(self.idle)), None)
-
-
-_kept = _Kept()
-
-
-def free_memory():
-    """Frees the memory that searches keep between calls. On GPUs it is that of the engines of the
-    last four kinds of calls of edges() and padded(), with their lists; the next call starts an
-    engine again. On the host it is that of results which the program has dropped, up to 1 GiB; the
-    system takes it by itself, but for 64 MiB, when memory is short (Linux)."""
-    _kept.idle.clear()
-    _nearfield._forget_memory()
-
-
-def _on_gpu(
-    library, gpu, points, radius, needed, index, into, *,
-    cell, pbc, box, batch_ptr, other, half, sorted, strict, device, threads, **filters,
-):  # fmt: skip
-    """Arrays for the letters, on the GPU where the points are."""
-    if device not in (None, "auto", f"gpu:{gpu}") and (device, gpu) != ("gpu", 0):
-        raise ValueError(
-            f"the points are on GPU {gpu}: leave device= out, or copy them to the host for "
-            f"{device!r}"
-        )
-    kind = str(points.dtype).rpartition(".")[2]
-    precision = {"float32": "f32", "float64": "f64"}.get(kind)
-    if precision is None or len(points.shape) != 2 or points.shape[1] != 3:
-        raise TypeError(
-            f"points on a GPU must be float32 or float64 of shape (n, 3), not {kind} of shape "
-            f"{tuple(points.shape)}"
-        )
-    filters = {name: on_host(value) for name, value in filters.items() if value is not None}
-    place = dict(gpu=gpu, stream=library.stream(gpu), precision=precision)
-    if batch_ptr is not None:
-        of_pointers = library_of(batch_ptr)
-        there = of_pointers.gpu(batch_ptr) if hasattr(batch_ptr, "dtype") else None
-        if there is None or of_pointers is not library:
-            batch_ptr = on_host(batch_ptr)
-        elif there != gpu:
-            raise ValueError(
-                f"batch_ptr is on GPU {there}, but the points are on GPU {gpu}: move it there"
-            )
-        asked = dict(box=box is not None, other=other is not None)
-        refused = [*filters, *(name for name, given in asked.items() if given)]
-        if refused:
-            raise ValueError(
-                f"{refused[0]}= is for points of one system on a GPU: many systems take cell=, "
-                "pbc= and radius, one for all or one each"
-            )
-        systems = (radius, batch_ptr, cell, on_host(pbc))
-        return _of_systems(library, place, points, systems, (half, strict), needed, index, into)
-    radius = float(radius)
-    cell, pbc = _nearfield._box(on_host(box), on_host(cell), on_host(pbc))
-    if other is None and not filters and len(points) <= MAX_SYSTEM:
-        systems = (radius, [0, len(points)], cell, pbc)
-        return _of_systems(library, place, points, systems, (half, strict), needed, index, into)
-    settings = dict(half=half, sorted=sorted, strict=strict, cell=cell, pbc=pbc, **place)
-    for name in ("cutoffs", "k", "rule"):
-        if name in filters:
-            settings[name] = filters.pop(name)
-    if "radii" in filters and "rule" not in settings:
-        settings["rule"] = "symmetric" if other is None else "gather"
-    filters = other, filters
-    return _of_engine(library, radius, settings, points, filters, needed, index, into)
-
-
-def _of_systems(library, place, points, systems, kind, needed, index, into):
-    radius, batch_ptr, cell, pbc = systems
-    half, strict = kind
-    key = ("systems", *place.values(), index, half, strict)
-    width = "int64" if index == "int64" else "int32"
-    search, pairs = _kept.take(
-        key,
-        lambda: _nearfield.DeviceSystemSearch(index=width, half=half, strict=strict, **place),
-    )
-
-    def numbers(given, kind="float64"):
-        if not hasattr(given, "dtype") or isinstance(given, np.ndarray):
-            return given
-        if "int64" not in library.index_types:
-            # Such a library has no 64-bit types at all.
-            return library.to_host(given)
-        return library.plain(library.cast(given, kind))
-
-    given = (library.plain(points), numbers(radius), numbers(batch_ptr, "int64"))
-    how = dict(cell=None if cell is None else numbers(cell), pbc=pbc, quantities=needed)
-    if library.writable:
-        outlet = _Outlet(library, points, needed, index, into, _room(pairs))
-        while not outlet.holds(pairs := search.neighbors_into(outlet.arrays, *given, **how)):
-            pass
-        arrays = outlet.results(pairs)
-    else:
-        found = search.neighbors(*given, **how)
-        arrays = [library.of_device(array) for array in found]
-        del found
-    _kept.give(key, search, pairs, library.stream_of(place["gpu"]))
-    return arrays
-
-
-def _of_engine(library, radius, settings, points, filters, needed, index, into):
-    """By an engine, which also knows filters and large systems."""
-    other, filters = filters
-    alone = other is None and not filters and "cutoffs" not in settings
-    hashable = lambda value: value.tobytes() if isinstance(value, np.ndarray) else value
-    key = ("engine", radius, *settings, *map(hashable, settings.values()))
-    make = lambda: _nearfield.DeviceEngine(radius, **settings)
-    engine, pairs = _kept.take(key, make) if alone else (make(), 0)
-    there = library.plain(points)
-    if len(engine) == 0:
-        engine.add_points(there)
-        if other is not None:
-            engine.add_points(library.plain(other))
-        for name, value in filters.items():
-            getattr(engine, f"set_{name}")(0, value)
-    else:
-        engine.update(0, there)
-    sources = 0 if other is None else 1
-    if library.writable:
-        outlet = _Outlet(library, points, needed, index, into, _room(pairs))
-        while True:
-            engine.write_pairs(needed, outlet.arrays, 0, sources)
-            # False: there was too little room, and there is enough now.
-            if engine.finish() and outlet.holds(pairs := engine.pair_count(0, sources)):
-                break
-        arrays = outlet.results(pairs)
-    else:
-        arrays = _copied(library, engine, needed, len(points), sources)
-    if alone:
-        _kept.give(key, engine, pairs, library.stream_of(settings["gpu"]))
-    return arrays
-
-
-def _copied(library, engine, needed, points, sources):
-    """Pairs as arrays of a library whose arrays cannot be written."""
-    geometry = [letter for letter in needed if letter in "SdD"]
-    while True:
-        if geometry:
-            found = engine.pair_geometry(geometry, 0, sources)
-        else:
-            found = engine.neighbors(0, sources)
-        # False: there was too little room, and there is enough now.
-        if engine.finish():
-            return _compact(library, found, needed, points)
-
-
-def _compact(library, found, needed, points):
-    """Lists with gaps, in the order of an engine, as arrays of pairs in the order of i."""
-    whole = library.index_type("int64")
-    signed = lambda array: library.cast(library.of_device(array), whole)
-    start, count = signed(found.start), signed(found.count)
-    total = int(count.sum()) if points else 0
-    first = library.cumsum(count) - count
-    i = library.repeat(library.arange(points, count), count, total)
-    places = library.arange(total, count) + (start - first)[i]
-    stored = {"S": "images", "d": "distances", "D": "displacements"}
-
-    def array(letter):
-        if letter == "i":
-            return i
-        if letter == "j":
-            return signed(found.indices)[places]
-        return library.of_device(getattr(found, stored[letter]))[places]
-
-    return [array(letter) for letter in needed]
 
 
 Padded = namedtuple("Padded", "indices counts largest images distances displacements")
@@ -536,8 +256,9 @@ class EdgeList:
     radius, quantities, options: as for edges(), without out= and what compute() takes. skin: in the
     unit of the coordinates. With a skin above 0 a list of radius + skin is kept, and a call tests
     only its pairs until a point has moved by half the skin, which is when the list is built anew.
-    Results are the same, bit for bit. It takes arrays of the host, and of options half, sorted,
-    strict, index and threads; points should not be wrapped into the cell between calls, which
+    Results are the same, bit for bit. Of options it takes half, sorted, strict, index and threads.
+    Arrays of a GPU stay there, in systems of at most 32,768 points each; a call waits for the GPU
+    to learn how many pairs there are, so no CUDA graph can record it. Points should not be wrapped into the cell between calls, which
     counts as a movement. A wide skin means fewer rebuilds and longer lists; which width is fastest
     depends on how far points move in a step, and ``rebuilds`` tells how often lists were built.
 
@@ -565,7 +286,7 @@ class EdgeList:
             # An iterator has them once only.
             quantities = tuple(islice(quantities, 16))
         self.radius, self.skin, self.quantities = radius, skin, quantities
-        self._options, self._calls, self._search = options, 0, None
+        self._options, self._calls, self._search, self._of_gpu = options, 0, None, None
         if skin:
             given = {name: options.get(name, value) for name, value in self._OF_SKIN.items()}
             self._strict, self._index = given.pop("strict"), given.pop("index")
@@ -582,10 +303,7 @@ class EdgeList:
             return found
         library = library_of(points)
         if library.gpu(points) is not None:
-            raise TypeError(
-                "EdgeList: a skin is for arrays of the host: leave it out on a GPU, where "
-                "DeviceVerletLists has lists with a skin, for functions of pairs"
-            )
+            return self._on_gpu(points, cell=cell, pbc=pbc, batch_ptr=batch_ptr)
         index = library.index_type(self._index)
         given = map(on_host, (cell, pbc, batch_ptr))
         found = self._search.neighbors(
@@ -593,7 +311,19 @@ class EdgeList:
         )
         return tuple(library.of_host(array, points) for array in found)
 
+    def _on_gpu(self, points, **of_call):
+        """The pairs of points on a GPU."""
+        given = dict.fromkeys(inspect.signature(_nearfield.edges).parameters)
+        given.update(self._OF_SKIN, **self._options, **of_call)
+        for name in ("points", "radius", "quantities", "out", "self_pairs"):
+            given.pop(name)
+        if self._of_gpu is None:
+            self._of_gpu = OfSkin(self.skin)
+        return edges(points, self.radius, self.quantities, skin=self._of_gpu, **given)
+
     @property
     def rebuilds(self):
         """How often pairs were searched for, not found in the list."""
-        return self._calls if self._search is None else self._search.builds
+        if self._search is None:
+            return self._calls
+        return self._search.builds + (0 if self._of_gpu is None else self._of_gpu.builds)

@@ -45,6 +45,10 @@ class NumPy:
         """Its address, as DeviceEngine takes it."""
         return None
 
+    def is_recording(self, gpu):
+        """Whether the current stream records a CUDA graph."""
+        return False
+
     def to_host(self, array):
         """A NumPy array of the values, without a copy of those on the host."""
         return np.asarray(array)
@@ -130,6 +134,10 @@ class Torch(NumPy):
 
     def stream(self, gpu):
         return self.stream_of(gpu).cuda_stream or None
+
+    def is_recording(self, gpu):
+        with self.module.cuda.device(gpu):
+            return self.module.cuda.is_current_stream_capturing()
 
     def to_host(self, array):
         return array.detach().cpu().numpy()
@@ -250,6 +258,10 @@ class CuPy(NumPy):
 
     def stream(self, gpu):
         return self.stream_of(gpu).ptr or None
+
+    def is_recording(self, gpu):
+        stream = self.stream_of(gpu)
+        return bool(stream.ptr) and stream.is_capturing()
 
     def to_host(self, array):
         return array.get()

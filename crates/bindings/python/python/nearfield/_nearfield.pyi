@@ -122,7 +122,11 @@ class Engine:
         self, targets: int = 0, sources: Optional[int] = None, *, memory: Optional[int] = None
     ) -> ListChunks: ...
     def count_neighbors(
-        self, targets: int = 0, sources: Optional[int] = None
+        self,
+        targets: int = 0,
+        sources: Optional[int] = None,
+        *,
+        out: Optional[NDArray[np.uint32]] = None,
     ) -> NDArray[np.uint32]: ...
     def sph_density(
         self,
@@ -132,6 +136,7 @@ class Engine:
         *,
         support: Optional[float] = None,
         dimensions: Optional[int] = None,
+        out: Optional[NDArray[np.float32]] = None,
     ) -> NDArray[np.float32]: ...
     def z_sort(self, set: int = 0) -> NDArray[np.int64]: ...
     def warm_up(self) -> None: ...
@@ -462,7 +467,10 @@ class DeviceSystemSearch:
         index: Index = "int64",
         half: bool = False,
         strict: bool = False,
+        skin: Optional[float] = None,
     ) -> "DeviceSystemSearch": ...
+    @property
+    def builds(self) -> int: ...
     @property
     def gpu(self) -> int: ...
     @property

@@ -13,12 +13,12 @@ use crate::{call::refusal, errors::raise};
 use nearfield::{
     Error, ListKind,
     device::{
-        DeviceBuffer, DeviceSystemSearch, DeviceSystems, DeviceValue, DeviceView, Lent,
-        PointNumber, PositionNumber, Progress, Stream,
+        DeviceBuffer, DeviceSkinSearch, DeviceSystemSearch, DeviceSystems, DeviceValue, DeviceView,
+        Lent, PointNumber, PositionNumber, Progress, Stream,
     },
     systems::{PairIndex, Quantities, SystemReal},
 };
-use pyo3::prelude::*;
+use pyo3::{exceptions::PyValueError, prelude::*};
 use std::{
     mem::ManuallyDrop,
     sync::{Arc, Mutex, MutexGuard},
@@ -109,6 +109,9 @@ pub(crate) struct Found {
 pub(crate) trait Search: Send {
     fn stream(&self) -> &Stream;
 
+    /// How often lists with a skin were built.
+    fn builds(&self) -> u64;
+
     /// Searches until the pairs have room. The context must be current.
     fn search(&mut self, input: &Input, wanted: Quantities) -> PyResult<Found>;
 
@@ -122,9 +125,15 @@ pub(crate) trait Search: Send {
     ) -> PyResult<u64>;
 }
 
+/// A search that finds pairs anew, or one by lists with a skin.
+enum Searching<T, I> {
+    Anew(Box<DeviceSystemSearch<T, I>>),
+    BySkin(Box<DeviceSkinSearch<T, I>>),
+}
+
 /// A search, and what it was last given of the host.
 struct Systems<T, I> {
-    search: DeviceSystemSearch<T, I>,
+    search: Searching<T, I>,
     strict: bool,
     offsets: Uploaded<i64>,
     radii: Uploaded<f64>,
@@ -135,7 +144,7 @@ struct Systems<T, I> {
 pub(super) fn started<T, I>(
     gpu: u32,
     stream: StreamNumber,
-    (kind, strict): (ListKind, bool),
+    (kind, strict, skin): (ListKind, bool, Option<f64>),
 ) -> PyResult<Box<dyn Search>>
 where
     T: SystemReal + PositionNumber,
@@ -144,8 +153,12 @@ where
     // SAFETY: the caller has promised, as far as Python can, that the number is a stream which
     // stays for as long as the search; there is no way to ask the driver.
     let search = unsafe { DeviceSystemSearch::<T, I>::on_borrowed(gpu, stream.handle()) };
+    let search = search.map_err(raise)?.lists(kind);
     Ok(Box::new(Systems {
-        search: search.map_err(raise)?.lists(kind),
+        search: match skin {
+            Some(skin) => Searching::BySkin(Box::new(search.with_skin(skin).map_err(raise)?)),
+            None => Searching::Anew(Box::new(search)),
+        },
         strict,
         offsets: Uploaded::default(),
         radii: Uploaded::default(),
@@ -211,15 +224,13 @@ where
     T: SystemReal + PositionNumber,
     I: PairIndex + PointNumber,
 {
-    /// Starts a search and finishes it, and once more after each that had too little room if it
-    /// `repeats`.
-    fn run(
+    /// Does what a search of the systems of a call takes.
+    fn run<R>(
         &mut self,
         input: &Input,
-        mut start: impl FnMut(&mut DeviceSystemSearch<T, I>, &DeviceSystems<'_, T>) -> Result<(), Error>,
-        repeats: bool,
-    ) -> PyResult<()> {
-        let stream = self.search.stream().clone();
+        work: impl FnOnce(&mut Searching<T, I>, &DeviceSystems<'_, T>) -> Result<R, Error>,
+    ) -> PyResult<R> {
+        let stream = self.stream().clone();
         let points = input.points.lend::<T>(&stream);
         let (mut offsets, mut radii, mut cells) = (None, None, None);
         let bits = |number: &f64| number.to_bits();
@@ -237,19 +248,11 @@ where
             },
             strict: self.strict,
         };
-        let searched = loop {
-            let started = start(&mut self.search, &systems);
-            match started.and_then(|()| self.search.finish(&systems)) {
-                Ok(Progress::Repeat) if repeats => {}
-                other => break other,
-            }
-        };
-        if let Err(error) = searched {
+        work(&mut self.search, &systems).map_err(|error| {
             // The arrays that were given may be read until the stream has ended.
             let _ = stream.synchronize();
-            return Err(raise(error));
-        }
-        Ok(())
+            raise(error)
+        })
     }
 }
 
@@ -259,17 +262,36 @@ where
     I: PairIndex + PointNumber,
 {
     fn stream(&self) -> &Stream {
-        self.search.stream()
+        match &self.search {
+            Searching::Anew(search) => search.stream(),
+            Searching::BySkin(search) => search.stream(),
+        }
+    }
+
+    fn builds(&self) -> u64 {
+        match &self.search {
+            Searching::Anew(_) => 0,
+            Searching::BySkin(search) => search.builds(),
+        }
     }
 
     fn search(&mut self, input: &Input, wanted: Quantities) -> PyResult<Found> {
-        self.run(
-            input,
-            |search, systems| search.neighbors(systems, wanted),
-            true,
-        )?;
-        let stream = self.search.stream().clone();
-        let pairs = self.search.pairs();
+        self.run(input, |search, systems| {
+            if let Searching::Anew(search) = search {
+                search.neighbors(systems, wanted)?;
+                while search.finish(systems)? == Progress::Repeat {
+                    search.neighbors(systems, wanted)?;
+                }
+            }
+            Ok(())
+        })?;
+        let Searching::Anew(search) = &self.search else {
+            return Err(PyValueError::new_err(
+                "a search with skin= has no arrays of its own: use neighbors_into()",
+            ));
+        };
+        let stream = search.stream().clone();
+        let pairs = search.pairs();
         let pairs = pairs.as_ref();
         fn at<V>(array: Option<&DeviceView<'_, V>>, stream: &Stream) -> u64 {
             array.map_or(0, |array| array.device_ptr(stream).0)
@@ -295,14 +317,17 @@ where
         to: &OutColumns,
         arrays: &[GivenArray],
     ) -> PyResult<u64> {
-        let stream = self.search.stream().clone();
+        let stream = self.stream().clone();
         let mut lent = to.lend::<T, I>(&stream, arrays);
         let mut columns = lent.views();
-        self.run(
-            input,
-            |search, systems| search.neighbors_into(systems, &mut columns),
-            false,
-        )?;
-        Ok(self.search.counted())
+        self.run(input, |search, systems| match search {
+            Searching::Anew(search) => {
+                search.neighbors_into(systems, &mut columns)?;
+                // Whether they had room is for the caller, who knows the room, to see.
+                let _ = search.finish(systems)?;
+                Ok(search.counted())
+            }
+            Searching::BySkin(search) => search.neighbors_into(systems, &mut columns),
+        })
     }
 }

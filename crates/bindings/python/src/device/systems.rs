@@ -27,7 +27,10 @@ use std::sync::Arc;
 ///
 /// precision: "f32" or "f64", the type of the points and of displacements and distances. index:
 /// "int64" or "int32". half: every pair once, as for SystemSearch. strict: pairs exactly as far
-/// apart as the radius are not neighbours. gpu, stream: as for DeviceEngine.
+/// apart as the radius are not neighbours. gpu, stream: as for DeviceEngine. skin: in the unit of
+/// the coordinates; where it is given, lists of radius + skin are kept, and a search tests only
+/// these until a point has moved by half the skin. Pairs are the same, bit for bit, and are written
+/// to arrays of yours: neighbors() has none.
 ///
 /// One thread may use a search at a time; another meets a RuntimeError. Errors are those of
 /// SystemSearch, and name the system.
@@ -44,7 +47,8 @@ pub(crate) struct PyDeviceSystemSearch {
 impl PyDeviceSystemSearch {
     #[new]
     #[pyo3(signature = (*, gpu=0, stream=None, precision="f32", index="int64", half=false,
-                        strict=false))]
+                        strict=false, skin=None))]
+    #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn new(
         py: Python<'_>,
         gpu: u32,
@@ -53,6 +57,7 @@ impl PyDeviceSystemSearch {
         index: &str,
         half: bool,
         strict: bool,
+        skin: Option<f64>,
     ) -> PyResult<Self> {
         let stream = StreamNumber::of_engine(stream)?;
         let wrong = |text: String| Err(PyValueError::new_err(text));
@@ -67,7 +72,7 @@ impl PyDeviceSystemSearch {
             (other, _) => return wrong(format!("precision is \"f32\" or \"f64\", not {other:?}")),
         };
         let kind = if half { ListKind::Half } else { ListKind::Full };
-        let how = (kind, strict);
+        let how = (kind, strict, skin);
         let start = || -> PyResult<_> {
             let _current = Current::keep();
             Ok(Box::new(match (real, index) {
@@ -97,6 +102,12 @@ impl PyDeviceSystemSearch {
     #[getter]
     fn stream(&self) -> i64 {
         self.stream.get()
+    }
+
+    /// How often lists with a skin were built, the first time included; 0 without a skin.
+    #[getter]
+    fn builds(&self) -> PyResult<u64> {
+        Ok(self.shared.lock()?.search.builds())
     }
 
     /// The pairs of all systems within a radius, as SystemSearch.neighbors() finds them, sorted: a

@@ -44,6 +44,7 @@ mod filter;
 mod filters_on_host;
 mod followed;
 mod given_data;
+mod given_systems;
 mod gpu;
 mod halo;
 mod lattice;
@@ -66,6 +67,9 @@ mod rows;
 mod share;
 #[cfg(test)]
 mod skin_on_host;
+mod skin_pairs;
+#[cfg(test)]
+mod skin_pairs_on_host;
 mod sort;
 #[cfg(test)]
 mod sorted_on_host;
@@ -94,6 +98,7 @@ pub use filter::{
 };
 pub use followed::{FollowedPoints, Judgement};
 pub use given_data::PointNumber;
+pub use given_systems::{DeviceSystems, HostSystems};
 pub use gpu::GpuBackend;
 pub use halo::{HaloField, HaloResults, HaloScratch};
 pub use lattice::DeviceLattice;
@@ -107,8 +112,9 @@ pub use points::DevicePoints;
 pub use refused::{CLASSES as RADIUS_CLASSES, RadiusCounts, RefusedPointData, RefusedValues};
 pub use rows::HostRows;
 pub use share::{DeviceParts, DeviceShare, MAX_PARTS};
+pub use skin_pairs::{DeviceCandidates, KeptPairs};
 pub use sort::{PositionBounds, SortOutcome};
 pub use stored::{ListedPairs, Since, Skin, SlotsOfLists};
-pub use systems::{DevicePairs, DeviceSystems, HostSystems, PairArray, SystemsOutcome};
+pub use systems::{DevicePairs, PairArray, SystemsOutcome};
 pub use walk::PairOfPoints;
 pub use wide::MAX_WIDE_POINTS;

@@ -49,6 +49,7 @@
 use super::{
     columns::{DeviceColumns, PairQuantities},
     given_data::PointNumber,
+    given_systems::{DeviceSystems, HostSystems, SystemsInUse, one_or_many},
     gpu::GpuBackend,
 };
 use crate::constants::{NONE, SYSTEM_BOX};
@@ -61,45 +62,7 @@ use crate::{
 };
 use bytemuck::{Pod, cast_slice, try_cast_slice_mut};
 use nearfield_pairs::{ListKind, Real};
-
-/// Systems whose arrays are on the device.
-///
-/// The fields are those of `nearfield::systems::Systems`, flattened: numbers of a point, of a cell
-/// and of a periodicity lie side by side. Arrays that are one for all systems have the numbers of a
-/// single one. All of them are read by the work that a search puts on the stream.
-#[derive(Debug)]
-pub struct DeviceSystems<'a, T> {
-    /// Three numbers of every point, system after system.
-    pub positions: DeviceView<'a, T>,
-    /// The first point of every system, and the number of points behind the last.
-    pub offsets: DeviceView<'a, i64>,
-    /// Radius of every system, or one for all; rounded to the precision of the coordinates.
-    pub radii: DeviceView<'a, f64>,
-    /// Nine numbers of every system, or of one for all, the rows being vectors. None where all are
-    /// open.
-    pub cells: Option<DeviceView<'a, f64>>,
-    /// Three flags of every system, or of one for all: whether it repeats along a vector.
-    pub periodic: Option<DeviceView<'a, u8>>,
-    /// Pairs exactly as far apart as the radius are not neighbours.
-    pub strict: bool,
-}
-
-/// The same on the host.
-#[derive(Debug, Clone, Copy)]
-pub struct HostSystems<'a, T> {
-    /// Coordinates of every point.
-    pub positions: &'a [[T; 3]],
-    /// The first point of every system, and the number of points behind the last.
-    pub offsets: &'a [i64],
-    /// Radius of every system, or one for all.
-    pub radii: &'a [f64],
-    /// Cell of every system, or one for all, or none.
-    pub cells: &'a [[[f64; 3]; 3]],
-    /// Periodicity of every system, or one for all, or none.
-    pub periodic: &'a [[bool; 3]],
-    /// Pairs exactly as far apart as the radius are not neighbours.
-    pub strict: bool,
-}
+use nearfield_shared::Source;
 
 /// The outcome of a search, which only the device knows.
 ///
@@ -198,15 +161,16 @@ impl Default for DevicePairs {
     }
 }
 
-/// The program of a precision.
-fn program(double: bool) -> Program {
-    Program::from(&sources::SYSTEMS).define("NF_REAL", if double { "double" } else { "float" })
+/// The program of a source in a precision.
+pub(super) fn program(source: &Source, double: bool) -> Program {
+    Program::from(source).define("NF_REAL", if double { "double" } else { "float" })
 }
 
 /// Every program of systems, for those who compile all programs ahead: one for each precision of
 /// coordinates.
 pub(crate) fn systems_programs() -> Vec<Program> {
-    [false, true].map(program).into()
+    let of = |source| [false, true].map(|double| program(source, double));
+    [of(&sources::SYSTEMS), of(&sources::SKIN_PAIRS)].concat()
 }
 
 impl GpuBackend {
@@ -254,51 +218,35 @@ impl GpuBackend {
         pairs: &mut DevicePairs,
     ) -> Result<(), Error> {
         pairs.last = None;
-        let DeviceSystems {
-            positions,
-            offsets,
-            radii,
-            cells,
-            periodic,
-            strict,
-        } = systems;
-        self.holds("positions of systems", positions.ordinal())?;
-        self.holds("offsets of systems", offsets.ordinal())?;
-        self.holds("radii of systems", radii.ordinal())?;
-        let count = offsets.len().saturating_sub(1);
-        let points = positions.len() / 3;
-        fits("positions of systems", positions.len(), 3 * points)?;
-        fits("offsets of systems", offsets.len(), count + 1)?;
-        let many = one_or_many("radii of systems", radii.len(), count, 1)?;
-        let (mut many, mut addresses) = (u32::from(many), [0; 2]);
-        let (cells_at, periodic_at);
-        if let Some(cells) = cells {
-            self.holds("cells of systems", cells.ordinal())?;
-            many |= u32::from(one_or_many("cells of systems", cells.len(), count, 9)?) << 1;
-            cells_at = cells.device_ptr(&self.stream);
-            addresses[0] = cells_at.0;
-        }
-        if let Some(periodic) = periodic {
-            self.holds("periodicities of systems", periodic.ordinal())?;
-            let flags = one_or_many("periodicities of systems", periodic.len(), count, 3)?;
-            many |= u32::from(flags) << 2;
-            periodic_at = periodic.device_ptr(&self.stream);
-            addresses[1] = periodic_at.0;
-        }
-        let positions_at = positions.device_ptr(&self.stream);
-        let offsets_at = offsets.device_ptr(&self.stream);
-        let radii_at = radii.device_ptr(&self.stream);
-        let arrays = SystemArrays {
-            positions: positions_at.0,
-            offsets: offsets_at.0,
-            radii: radii_at.0,
-            cells: addresses[0],
-            periodic: addresses[1],
-            many,
-            strict: u32::from(*strict),
-            ..SystemArrays::default()
+        let SystemsInUse { arrays, shape, .. } = &systems.lend(self)?;
+        self.start_arrays(*arrays, *shape, size_of::<T>(), to, pairs)
+    }
+
+    /// Prepares the cells of systems that were just searched, with other radii, into `boxes`.
+    pub(super) fn prepare_boxes<T: Real + DeviceValue>(
+        &self,
+        systems: &DeviceSystems<'_, T>,
+        boxes: &mut Buffer<u8>,
+        pairs: &mut DevicePairs,
+    ) -> Result<(), Error> {
+        let SystemsInUse { arrays, shape, .. } = &systems.lend(self)?;
+        let [count, points] = *shape;
+        boxes.reserve(&self.stream, SYSTEM_BOX as usize * count)?;
+        let kernels = &pairs.kernels[usize::from(size_of::<T>() == 8)];
+        let (Some(kernels), 1..) = (kernels, count) else {
+            return Ok(());
         };
-        self.start_arrays(arrays, [count, points], size_of::<T>(), to, pairs)
+        pairs.status.fill_ones(&self.stream)?;
+        let arrays = SystemArrays {
+            boxes: boxes.address(),
+            units: pairs.units.address(),
+            sums: pairs.sums.address(),
+            status: pairs.status.address(),
+            count: count as u32,
+            points: points as u32,
+            ..*arrays
+        };
+        kernels.prepare(&self.stream, &arrays)
     }
 
     /// Searches systems on the host, which are copied, until the pairs have room; waits for it.
@@ -397,8 +345,9 @@ impl GpuBackend {
         let stream = &self.stream;
         let precision = usize::from(real == 8);
         if pairs.kernels[precision].is_none() {
-            pairs.kernels[precision] =
-                Some(SystemsKernels::load(&*self.load(&program(real == 8))?)?);
+            pairs.kernels[precision] = Some(SystemsKernels::load(
+                &*self.load(&program(&sources::SYSTEMS, real == 8))?,
+            )?);
         }
         let blocks = units(points, count);
         pairs.starts.reserve(stream, points + 1)?;
@@ -607,7 +556,7 @@ impl DevicePairs {
 
     /// Where kernels write. The address of an array that is not wanted is 0, which kernels take as
     /// that.
-    fn output(&self, wanted: PairQuantities, capacity: u64) -> PairOutput {
+    pub(super) fn output(&self, wanted: PairQuantities, capacity: u64) -> PairOutput {
         let of = |is_wanted: bool, address: u64| if is_wanted { address } else { 0 };
         PairOutput {
             starts: self.starts.address(),
@@ -664,24 +613,4 @@ fn elements<E: Pod, V: Pod>(to: &mut [V]) -> Result<&mut [E], Error> {
         found: bytes,
         expected: bytes.next_multiple_of(size_of::<E>()),
     })))
-}
-
-/// Whether an array of `each` numbers per system has those of every system, and not those of one
-/// for all. A single system has one and all at once, which kernels need not tell apart.
-///
-/// `what` is the name of the array in the message.
-///
-/// # Errors
-/// [`ErrorKind::FieldLength`] if it has neither.
-fn one_or_many(
-    what: &'static str,
-    found: usize,
-    systems: usize,
-    each: usize,
-) -> Result<bool, Error> {
-    if found == each {
-        return Ok(false);
-    }
-    fits(what, found, systems.saturating_mul(each))?;
-    Ok(true)
 }

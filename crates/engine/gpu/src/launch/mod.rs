@@ -12,6 +12,7 @@
 //! | `all_pairs` | all_pairs.cu | sums without a radius |
 //! | `systems` | systems.cu | pairs of many small systems |
 //! | `ascend` | ascend.cu | lists into ascending order, or nearest first |
+//! | `skin_pairs` | skin_pairs.cu | pairs of systems among earlier candidates |
 //! | `columns` | columns.cu | lists as arrays of pairs |
 //! | `stored` | stored.cu, slots.cu | pair kernels over stored lists |
 //! | `point_data` | point_data.cu | data of points that filters read, from the device |
@@ -34,6 +35,7 @@ mod kernel_lattice;
 mod layout;
 mod point_data;
 mod share;
+mod skin_pairs;
 pub mod sources;
 mod status;
 mod stored;
@@ -56,6 +58,7 @@ pub(crate) use layout::{
 };
 pub(crate) use point_data::{PointDataKernels, TakenValues, WIDE_WORDS};
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
+pub(crate) use skin_pairs::{SkinCandidates, SkinKernels, SkinStatus};
 pub(crate) use stored::{Entries, GatheredPoints, OverLists, PartOfLists, SlotKernels};
 pub(crate) use systems::{SystemsKernels, units};
 pub(crate) use traversal::{Children, Flat, FlatKernels, TraversalKernels, Traverse};

@@ -10,6 +10,7 @@ use super::layout::{
     PairArrays, PairOutput, Parts, Points, Row, Status, Stored, StoredLists, SystemArrays,
     SystemsStatus, Walk,
 };
+use super::skin_pairs::{SkinCandidates, SkinStatus};
 use crate::constants;
 use nearfield_pairs::texts::{FAST, SUM_TILE};
 use nearfield_shared::{Header, Source};
@@ -138,6 +139,12 @@ const SYSTEM_PAIRS: Header = Header::new(
     "systems.cuh",
     include_str!("../../../../../kernels/cuda/systems.cuh"),
 );
+
+const SKIN_TESTS: Header = Header::new(
+    "skin_pairs.cuh",
+    include_str!("../../../../../kernels/cuda/skin_pairs.cuh"),
+)
+.with(&[SkinStatus::LAYOUT, SkinCandidates::LAYOUT]);
 
 /// Arithmetic and a checksum, to see whether a device computes what the CPU computes.
 pub const PROBE: Source = Source {
@@ -393,6 +400,16 @@ pub const SYSTEMS: Source = Source {
     kernels: &["systems_prepare", "systems_search"],
 };
 
+/// Pairs of systems among candidates of an earlier search; `NF_REAL` makes a program of it.
+pub const SKIN_PAIRS: Source = Source {
+    name: "skin_pairs",
+    text: include_str!("../../../../../kernels/cuda/skin_pairs.cu"),
+    headers: &[CONSTANTS, LOOK_BACK, PAIR_OUTPUT, SYSTEM_BOXES, SKIN_TESTS],
+    layouts: &[],
+    launches_children: false,
+    kernels: &["skin_moved", "skin_pairs"],
+};
+
 /// Lists as arrays of pairs.
 pub const COLUMNS: Source = Source {
     name: "columns",
@@ -420,5 +437,6 @@ pub const TRAVERSALS: &[Source] = &[FLAT, CHILDREN, STORED];
 
 /// Every source of the engine.
 pub fn manifest() -> impl Iterator<Item = &'static Source> {
-    ALL.iter().chain(TRAVERSALS).chain([&ALL_PAIRS, &SYSTEMS])
+    let with_macros = [&ALL_PAIRS, &SYSTEMS, &SKIN_PAIRS];
+    ALL.iter().chain(TRAVERSALS).chain(with_macros)
 }

@@ -5,8 +5,28 @@
 //! of negative ones are inverted. Each precision has bounds of its own, because a coordinate in
 //! `f64` must not be rounded where cells depend on how far coordinates reach.
 
-use super::layout::Status;
+use super::{layout::Status, skin_pairs::SkinStatus};
 use nearfield_grid::{self as grid, Precision};
+
+/// The number of double precision that sorts as these bits do.
+fn double(bits: u64) -> f64 {
+    f64::from_bits(match bits >> 63 {
+        0 => !bits,
+        _ => bits & (u64::MAX >> 1),
+    })
+}
+
+impl SkinStatus {
+    /// The largest displacement of a point.
+    pub(crate) fn farthest(&self) -> f64 {
+        f64::from_bits(self.moved).sqrt()
+    }
+
+    /// The extent of the coordinates along each axis; not a number without points.
+    pub(crate) fn extent(&self) -> [f64; 3] {
+        [0, 1, 2].map(|axis| double(self.extremes[axis]) + double(self.extremes[3 + axis]))
+    }
+}
 
 impl Status {
     /// The status at the beginning of a step.
@@ -34,13 +54,7 @@ impl Status {
                     _ => bits & (u32::MAX >> 1),
                 }))
             }
-            Precision::Double => {
-                let bits = self.double_bounds[at];
-                f64::from_bits(match bits >> 63 {
-                    0 => !bits,
-                    _ => bits & (u64::MAX >> 1),
-                })
-            }
+            Precision::Double => double(self.double_bounds[at]),
         };
         grid::Bounds {
             min: [value(0), value(1), value(2)],

@@ -125,7 +125,8 @@
 //! # Many systems
 //!
 //! [`DeviceSystemSearch`] finds the pairs of thousands of small systems whose arrays are on the
-//! device, as [`crate::systems`] does on the host.
+//! device, as [`crate::systems`] does on the host. A [`DeviceSkinSearch`] keeps lists with a skin
+//! over the searches.
 //!
 //! # Provisional results
 //!
@@ -179,6 +180,7 @@ mod point_data;
 mod query;
 mod set;
 mod sets;
+mod skin_search;
 mod start;
 mod systems;
 mod traverse;
@@ -199,6 +201,7 @@ pub use nearfield_gpu::{
     PositionNumber, Stream,
 };
 pub use nearfield_gpu::{DeviceColumns, DeviceSystems};
+pub use skin_search::DeviceSkinSearch;
 pub use systems::{DevicePairsView, DeviceSystemSearch};
 pub use traverse::{DeviceKernel, DeviceTraversal, WithCpu};
 pub use verlet::DeviceVerletLists;

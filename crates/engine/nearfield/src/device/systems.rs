@@ -9,6 +9,7 @@ use crate::{
     backend::gpu::{of_quantities, refusal},
     systems::{PairIndex, Quantities, SystemReal, Systems},
 };
+use bytemuck::Zeroable;
 use nearfield_gpu::{
     self as gpu, DeviceColumns, DevicePairs, DeviceSystems, DeviceValue, DeviceView, GpuBackend,
     PairArray, PointNumber, PositionNumber, Stream, SystemsOutcome,
@@ -54,9 +55,9 @@ use std::{ffi::c_void, marker::PhantomData};
 /// (neighbour, image).
 #[derive(Debug)]
 pub struct DeviceSystemSearch<T, I = i64> {
-    backend: OfProcess<GpuBackend>,
+    pub(super) backend: OfProcess<GpuBackend>,
     pairs: OfProcess<DevicePairs>,
-    lists: ListKind,
+    pub(super) lists: ListKind,
     /// Pairs of the last search, once it was finished.
     found: Option<u64>,
     types: PhantomData<(T, I)>,
@@ -207,7 +208,7 @@ impl<T: SystemReal + DeviceValue, I: PairIndex + DeviceValue> DeviceSystemSearch
                 Ok(Progress::Valid)
             }
             SystemsOutcome::Repeat => Ok(Progress::Repeat),
-            SystemsOutcome::Fault(system) => Err(self.refused(systems, system)?),
+            SystemsOutcome::Fault(system) => Err(self.refused(systems, None, system)?),
         }
     }
 
@@ -226,15 +227,19 @@ impl<T: SystemReal + DeviceValue, I: PairIndex + DeviceValue> DeviceSystemSearch
         })
     }
 
-    /// Why a system cannot be searched.
-    fn refused(&self, systems: &DeviceSystems<'_, T>, system: usize) -> Result<Error, Error> {
+    /// Why a system cannot be searched, with these radii if they are not its own.
+    pub(super) fn refused(
+        &self,
+        systems: &DeviceSystems<'_, T>,
+        list_radii: Option<&[f64]>,
+        system: usize,
+    ) -> Result<Error, Error> {
         let points = systems.positions.len() / 3;
         let mut positions: Vec<[T; 3]> = zeroed(points, WHAT)?;
         self.read(&systems.positions, positions.as_flattened_mut())?;
-        let mut offsets: Vec<i64> = zeroed(systems.offsets.len(), WHAT)?;
-        self.read(&systems.offsets, &mut offsets)?;
-        let mut radii: Vec<f64> = zeroed(systems.radii.len(), WHAT)?;
-        self.read(&systems.radii, &mut radii)?;
+        let offsets = self.copied(&systems.offsets)?;
+        let radii = self.copied(&systems.radii)?;
+        let radii = list_radii.unwrap_or(&radii);
         let (mut cells, mut periodic) = (Vec::new(), Vec::new());
         if let Some(on_device) = &systems.cells {
             cells = zeroed(on_device.len() / 9, WHAT)?;
@@ -248,12 +253,22 @@ impl<T: SystemReal + DeviceValue, I: PairIndex + DeviceValue> DeviceSystemSearch
                 *to = flags.map(|flag| flag != 0);
             }
         }
-        let on_host = Systems::new(&positions, &offsets, &radii).in_cells(&cells, &periodic);
+        let on_host = Systems::new(&positions, &offsets, radii).in_cells(&cells, &periodic);
         let on_host = Systems {
             strict: systems.strict,
             ..on_host
         };
         Ok(refusal(&on_host, system))
+    }
+
+    /// A copy of an array on the host.
+    pub(super) fn copied<V: DeviceValue + Zeroable>(
+        &self,
+        from: &DeviceView<'_, V>,
+    ) -> Result<Vec<V>, Error> {
+        let mut values = zeroed(from.len(), WHAT)?;
+        self.read(from, &mut values)?;
+        Ok(values)
     }
 
     /// Copies an array to the host.
@@ -262,7 +277,7 @@ impl<T: SystemReal + DeviceValue, I: PairIndex + DeviceValue> DeviceSystemSearch
     }
 
     /// Refuses to be used in a forked child of the process that has started it.
-    fn usable(&self) -> Result<(), Error> {
+    pub(super) fn usable(&self) -> Result<(), Error> {
         if self.backend.is_inherited() {
             return Err(ErrorKind::Gpu(gpu::ErrorKind::Forked.into()).into());
         }

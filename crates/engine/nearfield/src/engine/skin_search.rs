@@ -11,15 +11,11 @@
 use super::systems::{SystemSearch, SystemSearchBuilder};
 use crate::{
     Device, Error, ErrorKind,
-    error::cpu,
-    skin::allowed_displacement,
+    skin::SystemSkin,
     systems::{PairIndex, Quantities, SystemPairs, SystemReal, Systems},
 };
 use nearfield_cpu::Candidates;
-use nearfield_grid::{
-    self as grid,
-    memory::{copied, with_room},
-};
+use nearfield_grid::memory::copied;
 
 /// The name of the memory of the points of the last build in messages.
 const WHAT: &str = "the points of the last search";
@@ -32,9 +28,7 @@ impl SystemSearchBuilder {
     /// [`ErrorKind::Skin`] when the skin is negative or not finite, [`ErrorKind::Combined`] for a
     /// GPU, and as [`build`](Self::build).
     pub fn with_skin<T: SystemReal>(self, skin: f64) -> Result<SkinSearch<T>, Error> {
-        if !(skin.is_finite() && skin >= 0.0) {
-            return Err(ErrorKind::Skin(skin as f32).into());
-        }
+        let skin = SystemSkin::new(skin)?;
         if matches!(self.device, Device::Gpu(_)) {
             let (first, second) = ("lists with a skin", "systems on a GPU");
             return Err(ErrorKind::Combined { first, second }.into());
@@ -68,7 +62,7 @@ impl SystemSearchBuilder {
 #[derive(Debug)]
 pub struct SkinSearch<T> {
     search: SystemSearch,
-    skin: f64,
+    skin: SystemSkin,
     /// What the candidates were found for; none before the first search and after one that failed.
     built: Option<Built<T>>,
     /// Working memory of searches.
@@ -129,41 +123,6 @@ impl<T: SystemReal> SkinSearch<T> {
         self.builds
     }
 
-    /// An error of the search, which says that it was one with the skin where a smaller radius
-    /// would do.
-    fn named(&self, error: Error) -> Error {
-        if let ErrorKind::Cpu(refused) = error.kind()
-            && let cpu::ErrorKind::System { system, source } = refused.kind()
-            && matches!(source.kind(), grid::ErrorKind::TooManyImages { .. })
-        {
-            return self.refusal(*system, source.clone());
-        }
-        error
-    }
-
-    /// That a system cannot be searched with its radius and the skin.
-    fn refusal(&self, system: usize, source: grid::Error) -> Error {
-        let skin = self.skin;
-        let kind = cpu::ErrorKind::SystemWithSkin {
-            system,
-            skin,
-            source,
-        };
-        cpu::Error::from(kind).into()
-    }
-
-    /// The radius of a system and that of its list.
-    ///
-    /// # Errors
-    /// That one of them cannot be used.
-    fn radii(&self, system: usize, radius: f64) -> Result<[f64; 2], Error> {
-        let refuse = |source| cpu::Error::from(cpu::ErrorKind::System { system, source });
-        let radius = T::radius(radius).map_err(refuse)?.value_f64();
-        let list = T::radius(radius + self.skin);
-        let list = list.map_err(|source| self.refusal(system, source))?;
-        Ok([radius, list.value_f64()])
-    }
-
     /// Whether the list still holds every pair.
     fn is_near(&self, systems: &Systems<'_, T>) -> bool {
         let Some(built) = &self.built else {
@@ -196,23 +155,12 @@ impl<T: SystemReal> SkinSearch<T> {
             .filter(|_| repeats)
             .map(|axis| high[axis] - low[axis]);
         let extent = extent.fold(0.0, f64::max);
-        let moved = 2.0 * farthest.sqrt();
-        let allows = |(system, &radius): (usize, &f64)| {
-            let Ok([radius, list]) = self.radii(system, radius) else {
-                return false;
-            };
-            moved <= allowed_displacement(radius, list, extent, T::PRECISION)
-        };
-        is_finite && systems.radii.iter().enumerate().all(allows)
+        is_finite && (self.skin).allows::<T>(systems.radii, farthest.sqrt(), extent)
     }
 
     /// Finds the candidates, and returns a copy of the systems.
     fn rebuild(&mut self, systems: &Systems<'_, T>) -> Result<Built<T>, Error> {
-        let mut radii = with_room(systems.radii.len(), WHAT)?;
-        for (system, &radius) in systems.radii.iter().enumerate() {
-            let [_, list] = self.radii(system, radius)?;
-            radii.push(list);
-        }
+        let radii = self.skin.list_radii::<T>(systems.radii)?;
         let wide = Systems {
             radii: &radii,
             strict: false,
@@ -223,7 +171,7 @@ impl<T: SystemReal> SkinSearch<T> {
             ..Quantities::LISTS
         };
         let found = self.search.neighbors(&wide, wanted, &mut self.found);
-        found.map_err(|error| self.named(error))?;
+        found.map_err(|error| self.skin.named(error))?;
         self.candidates.take(systems, &mut self.found)?;
         Ok(Built {
             positions: copied(systems.positions, WHAT)?,

@@ -90,9 +90,9 @@ pub(crate) struct Frames {
 type Outcome = Result<(), Error>;
 
 impl Frames {
-    /// Frames of the scene with these numbers, drawn with `threads` threads, at least one. The files
-    /// of an older run in the `folder` are removed when frame 0 is written. Frames before the first
-    /// must exist, and are added to the animation and the page.
+    /// Frames of the scene with these numbers, drawn with `threads` threads, at least one. The
+    /// files of an older run in the `folder` are removed when frame 0 is written. Frames before the
+    /// first must exist, and are added to the animation and the page.
     pub(crate) fn create(
         directory: &Path,
         folder: RunFolder,

@@ -205,9 +205,12 @@ pub(crate) fn charts(scene: &Scene, journal: &Journal, readings: Option<&Reading
             points: thinned(journal.front()),
             markers: false,
         };
+        // Tanks of experiments are longer.
+        let end = units.scaled_length(scene.tank.x);
+        let inside = move |point: &Point| point.1 <= end;
         let measured = experiments().into_iter().map(|experiment| ChartLine {
             name: experiment.name.to_owned(),
-            points: experiment.points,
+            points: experiment.points.into_iter().filter(inside).collect(),
             markers: true,
         });
         let lines = [ours].into_iter().chain(measured).collect();

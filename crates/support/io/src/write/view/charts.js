@@ -47,7 +47,8 @@ function ticks(low, high) {
   const unit = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((one) => one * unit).find((one) => one >= rough);
   const all = [];
-  for (let n = Math.ceil(low / step - 1e-9); n * step <= high + 1e-9 * step; n++) all.push(n * step);
+  const [first, last] = [Math.ceil(low / step - 1e-9), Math.floor(high / step + 1e-9)];
+  for (let n = first; n <= last; n++) all.push(n * step);
   return all;
 }
 

@@ -4,7 +4,8 @@
 //! the number of points of each cell, and of each point its place within its cell and its values as
 //! differences from the point before, which lies next to it. A byte of a place then has few
 //! different values, and deflate leaves some 12 bits of a position of 16 steps a cell. **Invariant
-//! others rely on:** every coordinate is off by half a step at most; `data.js` reads the same order.
+//! others rely on:** every coordinate is off by half a step at most; `data.js` reads the same
+//! order.
 
 use std::io::Write;
 
@@ -18,7 +19,7 @@ use crate::{
     point_data::PointData,
 };
 
-use super::{Detail, Scale};
+use super::scale::{Detail, Scale};
 
 /// For messages where memory is short.
 const WHAT: &str = "the points of a view";
@@ -135,8 +136,8 @@ impl Grid {
     }
 }
 
-/// Cells along each axis: cubes of about one point each, cut off where the box is thinner than that.
-/// At most eight cells a point.
+/// Cells along each axis: cubes of about one point each, cut off where the box is thinner than
+/// that. At most eight cells a point.
 fn cells(extent: [f64; 3], points: usize) -> [u64; 3] {
     let mut long = extent.map(|length| length > 0.0);
     loop {

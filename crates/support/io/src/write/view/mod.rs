@@ -6,6 +6,7 @@
 //! escaped.
 
 mod frame;
+mod scale;
 
 use std::{
     io::{self, BufWriter, Write},
@@ -22,6 +23,7 @@ use crate::{
 };
 
 use frame::Points;
+pub use scale::{Detail, Scale};
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -31,50 +33,6 @@ const SCRIPTS: [&str; 4] = [
     include_str!("charts.js"),
     include_str!("page.js"),
 ];
-
-/// A quantity that colours the points of a [`View`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct Scale {
-    /// Its name and unit.
-    pub name: String,
-    /// The value of the first colour, which lower values have too.
-    pub low: f64,
-    /// The value of the last colour, which higher values have too.
-    pub high: f64,
-    /// Whether values are whole numbers.
-    pub whole: bool,
-    /// Whether values may lie beyond `high`, which is then written with ≥.
-    pub open: bool,
-}
-
-/// How finely a view keeps positions and values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Detail {
-    /// Positions in steps of a 256th and values in steps of a 65,536th: some 6 bytes a point.
-    Fine,
-    /// Positions in steps of a 16th of a cell of about one point, and values in 64 steps: some 3.5
-    /// bytes a point with two quantities. For many frames.
-    Coarse,
-}
-
-impl Detail {
-    /// Steps of positions per cell.
-    fn steps(self) -> u64 {
-        match self {
-            Self::Fine => 256,
-            Self::Coarse => 16,
-        }
-    }
-
-    /// The word of the highest value.
-    fn last_word(self) -> u16 {
-        match self {
-            Self::Fine => u16::MAX,
-            Self::Coarse => 63,
-        }
-    }
-}
 
 /// A page that is about to be written: what all of its frames have in common.
 ///
@@ -168,12 +126,12 @@ pub struct Chart {
 }
 
 impl View {
-    /// Packs the points of a frame, which stands at `at` in charts and is called `label`. This takes
-    /// longer than writing it and needs no order: frames can be packed by several threads.
+    /// Packs the points of a frame, which stands at `at` in charts and is called `label`. This
+    /// takes longer than writing it and needs no order: frames can be packed by several threads.
     ///
     /// # Errors
-    /// If there are no points, a coordinate or value is not finite, there is not one value per point
-    /// for every scale, or memory is short.
+    /// If there are no points, a coordinate or value is not finite, there is not one value per
+    /// point for every scale, or memory is short.
     pub fn frame(
         &self,
         at: f64,
@@ -241,14 +199,16 @@ impl View {
             );
             let (whole, open) = (scale.whole, scale.open);
             format!(
-                "{{\"name\":{name},\"low\":{low},\"high\":{high},\"whole\":{whole},\"open\":{open}}}"
+                "{{\"name\":{name},\"low\":{low},\"high\":{high},\"whole\":{whole},\
+                 \"open\":{open}}}"
             )
         };
         let scales = joined(&self.scales, scale);
         let corner = |corner: [f32; 3]| joined(&corner, |&length| number(length.into()));
         let block = |block: &[[f32; 3]; 2]| joined(block, |&end| corner(end));
         format!(
-            "{{\"flat\":{},\"steps\":{},\"last\":{},\"scales\":{scales},\"bounds\":{},\"solids\":{}}}",
+            "{{\"flat\":{},\"steps\":{},\"last\":{},\"scales\":{scales},\"bounds\":{},\
+             \"solids\":{}}}",
             self.flat,
             self.detail.steps(),
             self.detail.last_word(),

@@ -55,7 +55,8 @@ function refresh() {
   upload(frame, number("quantity"));
   const { points, all, label } = frames[shown].head;
   const count = points.toLocaleString("en");
-  element("facts").textContent = all ? `${count} of ${all.toLocaleString("en")} points` : `${count} points`;
+  const part = all ? `${count} of ${all.toLocaleString("en")}` : count;
+  element("facts").textContent = `${part} points`;
   element("moment").textContent = label;
   element("time").value = shown;
   redrawCharts();
@@ -84,6 +85,8 @@ function finish(all) {
     return { canvas, chart };
   });
   if (frame) refresh();
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  if (frames.length > 1 && !still) play(true);
 }
 
 function play(on) {
@@ -141,8 +144,8 @@ function turn(across, along) {
 function listen() {
   listenToFingers();
   scene.addEventListener("keydown", (event) => {
-    const steps = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, -0.1], ArrowDown: [0, 0.1] };
-    const step = steps[event.key];
+    const across = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0] };
+    const step = { ...across, ArrowUp: [0, -0.1], ArrowDown: [0, 0.1] }[event.key];
     if (step) { turn(...step); event.preventDefault(); redraw(); }
   });
   for (const id of ["size", "from", "to", "slice"]) element(id).addEventListener("input", redraw);
@@ -154,6 +157,8 @@ function listen() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
 }
 
+// Depth is nothing in a plane.
+element("slice").parentElement.hidden = about.flat;
 about.scales.forEach(({ name }, index) => element("quantity").append(new Option(name, index)));
 try {
   beginScene();

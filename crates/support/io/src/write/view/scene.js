@@ -35,7 +35,7 @@ void main() {
   vec2 from = 2.0 * gl_PointCoord - 1.0;
   float r2 = dot(from, from);
   if (r2 > 1.0) { discard; }
-  float light = 0.6 + 0.4 * sqrt(1.0 - r2);
+  float light = 0.7 + 0.3 * sqrt(1.0 - r2);
   gl_FragColor = vec4(clamp(viridis(share), 0.0, 1.0) * light, 1.0);
 }`;
 
@@ -71,14 +71,14 @@ const times = (a, b) => a.map((_, at) => {
 
 // Points of a plane are looked at from above.
 const START = about.flat
-  ? { turn: 0, tilt: Math.PI / 2, distance: 2 }
-  : { turn: 0.45, tilt: 0.3, distance: 2 };
+  ? { turn: 0, tilt: Math.PI / 2, distance: 1.6 }
+  : { turn: 0.45, tilt: 0.5, distance: 2 };
 let view = { ...START };
 let uniforms, buffers;
 
 function camera(width, height) {
   const focal = 1.8, near = 0.01 * radius, far = 12 * radius;
-  const narrow = Math.min(1, 0.75 * width / height);
+  const narrow = Math.min(1, width / height);
   const projection = [focal * narrow * height / width, 0, 0, 0, 0, focal * narrow, 0, 0,
     0, 0, (far + near) / (near - far), -1, 0, 0, 2 * far * near / (near - far), 0];
   const [s, c] = [Math.sin(view.turn), Math.cos(view.turn)];

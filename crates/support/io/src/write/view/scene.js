@@ -72,7 +72,7 @@ const times = (a, b) => a.map((_, at) => {
 // Points of a plane are looked at from above.
 const START = about.flat
   ? { turn: 0, tilt: Math.PI / 2, distance: 1.6 }
-  : { turn: 0.45, tilt: 0.5, distance: 2 };
+  : { turn: 0.45, tilt: 0.45, distance: 2.15 };
 let view = { ...START };
 let uniforms, buffers;
 

@@ -12,11 +12,20 @@
 
 #if NF_FILTERS
 
+#if NF_FILTERS & NF_RADII
+// No source of a larger radius is found by a walk (wide.cuh); in double precision all are.
+__device__ __forceinline__ float largest_walked(const Walk& walk) {
+    const float bulk = DOUBLE ? 0.0f : filters_of(walk).bulk;
+    return bulk > 0.0f ? bulk : __uint_as_float(0x7f800000u);
+}
+#endif
+
 // What one target asks of its pairs.
 struct TargetFilter {
     const Walk& walk;
 #if NF_FILTERS & NF_RADII
     Given own;
+    float largest;         // single precision: sources of larger radii are left out
 #endif
 #if NF_FILTERS & NF_NAMED
     const Given* cutoffs;  // with every type, or null
@@ -34,6 +43,7 @@ struct TargetFilter {
     __device__ __forceinline__ TargetFilter(const Walk& walk, const Target& target) : walk(walk) {
 #if NF_FILTERS & NF_RADII
         own = target.own;
+        largest = largest_walked(walk);
 #endif
 #if NF_FILTERS & NF_NAMED
         const Filters& filters = filters_of(walk);
@@ -69,7 +79,9 @@ struct TargetFilter {
         if (DOUBLE || filters.source_radii) {
             Given limit = own;
             if (filters.source_radii) {
-                const Given square = square_of(__ldg(filters.source_radii + k));
+                const Given radius = __ldg(filters.source_radii + k);
+                if (!DOUBLE && radius > largest) return false;
+                const Given square = square_of(radius);
                 limit = square > limit ? square : limit;
             }
             if (!(d2 <= limit)) return false;

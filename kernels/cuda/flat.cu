@@ -9,6 +9,7 @@
 #include "imaged.cuh"
 #include "masks.cuh"
 #include "warps.cuh"
+#include "wide.cuh"
 #include "work.cuh"
 
 constexpr u32 THREADS = nf::FLAT_THREADS;
@@ -41,55 +42,7 @@ constexpr bool IMAGE_TABLES = !NF_HALF && (NF_WORK == NF_PAIRS || NF_FILTERS) &&
 #define NF_ARRAYS
 #endif
 
-#if NF_WORK == NF_LISTS
-
-// Counts the neighbours among the candidates of a row.
-struct Counter {
-    static constexpr bool LEAN = false, IMAGES = false, DISTANCES = false, TAKES_BITS = true;
-    const float4* at;
-    u32 count;
-    __device__ __forceinline__ const float4* sources() const { return at; }
-    __device__ __forceinline__ void take(u32 hits, u32) { count += __popc(hits); }
-    __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float) {
-        if (hit) count++;
-    }
-};
-
-// Writes them from `next` on.
-struct Writer {
-    static constexpr bool LEAN = false, IMAGES = false, DISTANCES = false, TAKES_BITS = false;
-    const float4* at;
-    const Outlet& outlet;
-    u64 next;
-    __device__ __forceinline__ const float4* sources() const { return at; }
-    __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float index) {
-        if (!hit) return;
-        if (next < outlet.capacity) outlet.entries[next - outlet.base] = __float_as_uint(index);
-        next++;
-    }
-};
-
-// Writes a list from entry `next` on, by all lanes of a warp, which take rows of the target.
-// Returns where it ends. `writer_from` makes what writes the entries from one on.
-template <class Rows, class WriterFrom>
-__device__ __forceinline__ u64 write_by_warp(
-    const Walk& walk, const Target& target, const Rows& rows, u64 next, WriterFrom writer_from) {
-    const float4* const proxies = proxies_of(walk.sources);
-    for (u32 first = 0; first < rows.count(); first += 32) {
-        const u32 row = first + threadIdx.x % 32;
-        auto counter = filtered<Counter>(walk, target, walk.sources.at, 0u);
-        if (row < rows.count()) visit_row_of(walk, rows, row, target, proxies, counter);
-        __syncwarp();
-        const u32 to_here = warp_inclusive_sum(counter.count);
-        auto writer = writer_from(next + (to_here - counter.count));
-        if (counter.count > 0) visit_row_of(walk, rows, row, target, proxies, writer);
-        __syncwarp();
-        next += __shfl_sync(~0u, to_here, 31);
-    }
-    return next;
-}
-
-#endif
+#include "flat_lists.cuh"
 
 #if NF_WARPS
 
@@ -111,6 +64,7 @@ flat(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet out
     auto work = filtered<Work>(walk, target, walk, target, outlet);
     const float4* const proxies = proxies_of(walk.sources);
     for (u32 row = lane; row < rows.count(); row += 32) visit_row_of(walk, rows, row, target, proxies, work);
+    visit_apart<NF_HALF>(walk, target, work, lane, 32);
     __syncwarp();
     work.add_up();
     if (lane == 0) work.finish(target);
@@ -174,6 +128,7 @@ flat(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet out
     visit_given(walk, target, work, [&](const Target& seen, auto& job) { visit_around<NF_HALF>(walk, seen, cells, job); });
 #endif
 #endif
+    visit_apart<NF_HALF>(walk, target, work);
     work.finish(target);
 }
 
@@ -194,6 +149,7 @@ flat_wrapped(const __grid_constant__ KernelWalk walk, const __grid_constant__ Ou
         visit_wrapped<NF_HALF>(walk, target, tables, work, [&](const Target& seen, auto& job) {
             visit_around<NF_HALF>(walk, seen, cells, job);
         });
+        visit_apart<NF_HALF>(walk, target, work);
         work.finish(target);
     }
 }
@@ -292,6 +248,18 @@ __device__ __forceinline__ void push_all(
                 return run.x < run.y || parts != 0;
             });
         });
+    }
+#endif
+#if NF_WIDE
+    // Lanes go from one to the next together here too.
+    const u32 apart = real ? sources_apart(walk, target) : 0;
+    const Target seen = seen_apart(walk, target);
+    pusher.filter.largest = __uint_as_float(INFINITE_BITS);
+    for (u64 one = 0; __any_sync(~0u, one < apart); one++) {
+        if (one < apart) {
+            visit_wide_pair<NF_HALF>(walk, seen, source_apart(walk, target, static_cast<u32>(one)), pusher);
+        }
+        if (__any_sync(~0u, rings.pushed - rings.written >= 16)) rings.flush(false);
     }
 #endif
     rings.flush(true);
@@ -416,6 +384,9 @@ __device__ __forceinline__ void write_side_by_side(const Walk& walk, const Targe
             }
         }
     }
+#if NF_WIDE
+    add_apart<HitNote>(walk, target, side);
+#endif
 }
 
 // Maximum number of targets without complete masks in a block whose lists are each found by a warp.
@@ -499,6 +470,11 @@ __device__ __forceinline__ void write_masks(
     } else {
         visit_given(walk, target, masker, mask);
     }
+#if NF_WIDE
+    // These have no bits: flat_expand compares them again.
+    visit_apart<NF_HALF>(walk, target, masker);
+    outlet.counts[slot] = masker.count;
+#endif
 }
 
 // Counts the neighbours of every target and writes its masks, and the indices of sorted sources.
@@ -566,6 +542,10 @@ flat_expand(const __grid_constant__ KernelWalk walk, const __grid_constant__ Out
     const Cells cells(walk, target, wrapped);
     for (u64 staged = 0; staged < entries; staged += room) {
         const bool meets = start - begin < staged + room && start + count > begin + staged;
+#if NF_WIDE
+        // The lists of wide targets are left to flat_wide_lists.
+        if (!__syncthreads_or(meets && count > 0 && !has_block(walk, target))) continue;
+#endif
         if (count > 0 && meets && !left) {
             // Large for a list that begins before this part, until the part begins.
             u32 place = static_cast<u32>(start - begin - staged);
@@ -575,6 +555,10 @@ flat_expand(const __grid_constant__ KernelWalk walk, const __grid_constant__ Out
                 if (place < room) stage[place] = entry;
                 place++;
             });
+#if NF_WIDE
+            auto stager = filtered<Stager>(walk, target, stage, room, place);
+            visit_apart<NF_HALF>(walk, target, stager);
+#endif
         }
         __syncthreads();
         const u32 length = static_cast<u32>(min(entries - staged, static_cast<u64>(room)));
@@ -594,3 +578,4 @@ flat_expand(const __grid_constant__ KernelWalk walk, const __grid_constant__ Out
 #endif
 #endif
 #endif
+#include "flat_wide.cuh"

@@ -115,6 +115,45 @@ __device__ __forceinline__ PairSeen pair_of_note(
     return pair_of_image(walk, slot, k, from, to, image, wrapped);
 }
 
+#if NF_WIDE
+
+// Notes the wide sources of a list, from `place` on.
+struct PairStager {
+    static constexpr bool LEAN = false, IMAGES = true, DISTANCES = false, TAKES_BITS = false;
+    const Walk& walk;
+    const Target& target;
+    u32* slots;
+    unsigned short* notes;
+    u32 room;
+    u32& place;
+    i64 a, b, c;
+    __device__ __forceinline__ const float4* sources() const { return nullptr; }
+    __device__ __forceinline__ void image(i64 of_a, i64 of_b, i64 of_c) {
+        a = of_a;
+        b = of_b;
+        c = of_c;
+    }
+    __device__ __forceinline__ void visit(bool hit, u32 k, float, float, float, float, float) {
+        if (!hit) return;
+        if (place < room) {
+            slots[place] = k;
+            notes[place] = static_cast<unsigned short>(threadIdx.x | number_in_box(k) << NOTE_SHIFT);
+        }
+        place++;
+    }
+
+    // The image of the source's cell: of a pair less than half a box apart, at most one box away.
+    __device__ __forceinline__ u32 number_in_box(u32 k) const {
+        if (!PERIODIC) return HERE;
+        const int4 wraps = wraps_of(walk.sources, k);
+        return number_of_image(static_cast<int>(a - target.wraps.x + wraps.x),
+                               static_cast<int>(b - target.wraps.y + wraps.y),
+                               static_cast<int>(c - target.wraps.z + wraps.z));
+    }
+};
+
+#endif
+
 // As flat_expand without geometry. Entries of lists that are left to flat_lists are left out here;
 // that may be all lists of a block.
 extern "C" __global__ void __launch_bounds__(LIST_THREADS, 5)
@@ -129,7 +168,10 @@ flat_expand(const __grid_constant__ KernelWalk walk, const __grid_constant__ Out
     const Target target = target_at(walk, real ? slot : outlet.behind - 1);
     const MaskWords<const u32> words = words_of(walk, outlet, target.slot);
     prefetch(words);
-    const bool left = real && words.incomplete(Cells::ROWS - 1);
+    bool left = real && words.incomplete(Cells::ROWS - 1);
+#if NF_WIDE
+    left = left || has_block(walk, target);
+#endif
     const u64 start = outlet.starts[target.slot];
     const u32 count = real ? static_cast<u32>(outlet.starts[target.slot + 1] - start) : 0;
     const u64 begin = outlet.starts[first];
@@ -139,6 +181,9 @@ flat_expand(const __grid_constant__ KernelWalk walk, const __grid_constant__ Out
     for (u64 staged = 0; staged < entries; staged += room) {
         const u64 behind = min(entries, staged + room);
         const bool meets = start - begin < behind && start + count > begin + staged;
+#if NF_WIDE
+        if (!__syncthreads_or(meets && count > 0 && !has_block(walk, target))) continue;
+#endif
         if (count > 0 && meets && left) {
             const u64 end = min(start + count - begin, behind);
             for (u64 entry = max(start - begin, staged); entry < end; entry++) slots[entry - staged] = NONE;
@@ -153,6 +198,11 @@ flat_expand(const __grid_constant__ KernelWalk walk, const __grid_constant__ Out
                 }
                 place++;
             });
+#if NF_WIDE
+            auto stager = filtered<PairStager>(
+                walk, target, walk, target, slots, notes, room, place, i64(0), i64(0), i64(0));
+            visit_apart<NF_HALF>(walk, target, stager);
+#endif
         }
         __syncthreads();
         const u32 length = static_cast<u32>(behind - staged);

@@ -56,3 +56,59 @@ take_numbers(const u32* __restrict__ from, u32 wide, u32 count, u32 most, u32* _
     to[point] = usable ? number : 0;
     if (!usable) refuse(refused, point, fits ? number : NONE);
 }
+
+// Counts radii that were taken by halvings of `most`, of which none is larger: in `classes` the
+// number of each, and behind these the largest of each, all zero before. Lane c of a warp has class
+// c.
+extern "C" __global__ void __launch_bounds__(GRID_THREADS)
+count_radii(const float* __restrict__ radii, u32 count, float most, u32* __restrict__ classes) {
+    const u32 lane = threadIdx.x % 32;
+    u32 points = 0, largest = 0;
+    for (u64 first = (static_cast<u64>(blockIdx.x) * GRID_THREADS + threadIdx.x) - lane; first < count;
+         first += static_cast<u64>(gridDim.x) * GRID_THREADS) {
+        const bool real = first + lane < count;
+        const float radius = real ? radii[first + lane] : most;
+        // At least 1, so the exponent of it says how often `most` is halved.
+        const u32 own = min((__float_as_uint(most / radius) >> 23) - 127u, nf::RADIUS_CLASSES - 1);
+        #pragma unroll
+        for (u32 c = 0; c < nf::RADIUS_CLASSES; c++) {
+            const u32 of_class = __ballot_sync(~0u, real && own == c);
+            if (of_class == 0) continue;
+            // Positive numbers are in the order of their bits.
+            u32 bits = real && own == c ? __float_as_uint(radius) : 0u;
+            for (int step = 16; step > 0; step /= 2) bits = max(bits, __shfl_xor_sync(~0u, bits, step));
+            if (lane == c) {
+                points += __popc(of_class);
+                largest = max(largest, bits);
+            }
+        }
+    }
+    if (points == 0) return;
+    atomicAdd(classes + lane, points);
+    atomicMax(classes + nf::RADIUS_CLASSES + lane, largest);
+}
+
+// Finds the points whose radii are above `bulk`, for order_wide. `wide` has room for the number and
+// the places that this makes, and then for the number of those found, which begins with 0, and up
+// to nf::MAX_WIDE sorted places in any order.
+extern "C" __global__ void __launch_bounds__(GRID_THREADS)
+find_wide(const float4* __restrict__ at, const float* __restrict__ radii, u32 count, float bulk, u32* __restrict__ wide) {
+    const u32 slot = blockIdx.x * GRID_THREADS + threadIdx.x;
+    if (slot >= count || !(radii[__float_as_uint(at[slot].w)] > bulk)) return;
+    u32* const found = wide + 1 + nf::MAX_WIDE;
+    const u32 place = atomicAdd(found, 1u);
+    if (place < nf::MAX_WIDE) found[1 + place] = slot;
+}
+
+// Brings them into ascending order, behind their number, by a thread for each. Of too many, which
+// the host learns of later, nf::MAX_WIDE are left.
+extern "C" __global__ void __launch_bounds__(GRID_THREADS)
+order_wide(u32* wide) {
+    const u32* const found = wide + 1 + nf::MAX_WIDE;
+    const u32 mine = blockIdx.x * GRID_THREADS + threadIdx.x, count = min(found[0], nf::MAX_WIDE);
+    if (mine == 0) wide[0] = count;
+    if (mine >= count) return;
+    u32 before = 0;
+    for (u32 other = 0; other < count; other++) before += found[1 + other] < found[1 + mine];
+    wide[1 + before] = found[1 + mine];
+}

@@ -23,6 +23,17 @@ struct Following {
     u32 count;                // points
 };
 
+// Lists with a skin of some pairs of sets, which are judged together.
+struct Judged {
+    // Bits of the largest squared displacements since they were built, of targets and sources;
+    // null for points that have not moved.
+    const u32* moved[nf::JUDGED_PAIRS][2];
+    u32* stale;                       // becomes 1 if one of them may miss a pair, else 0…
+    float allowed[nf::JUDGED_PAIRS];  // sum of both displacements up to which lists hold every pair
+    u32 pairs;                        // how many
+    u32 more;                         // …or stays as it is: others were judged before
+};
+
 // The sorted place of every point, by the caller's index.
 extern "C" __global__ void __launch_bounds__(GRID_THREADS)
 slots_of_points(const float4* __restrict__ at, u32 count, u32* __restrict__ slots) {
@@ -82,6 +93,22 @@ __device__ __forceinline__ void keep_farthest(const Following& set, u32 farthest
     for (int step = 16; step > 0; step /= 2) farthest = max(farthest, __shfl_xor_sync(~0u, farthest, step));
     // Most warps find a larger one there, and add nothing to the queue of atomics.
     if ((threadIdx.x & 31) == 0 && farthest > *set.moved) atomicMax(set.moved, farthest);
+}
+
+// Whether lists with a skin may miss a pair. One word serves the kernels over all of them and the
+// host, so either all compute, or none and the lists are built anew. By one warp.
+extern "C" __global__ void __launch_bounds__(32) judge_lists(const __grid_constant__ Judged judged) {
+    await_kernels_before();
+    static_assert(nf::JUDGED_PAIRS <= 32, "a lane for every pair");
+    const u32 pair = threadIdx.x;
+    float together = 0.0f;
+    for (u32 k = 0; pair < judged.pairs && k < 2; k++) {
+        const u32* const moved = judged.moved[pair][k];
+        if (moved) together = __fadd_ru(together, __fsqrt_ru(__uint_as_float(*moved)));
+    }
+    const bool may_miss = together > 0.0f && !(together <= judged.allowed[pair % nf::JUDGED_PAIRS]);
+    const bool stale = __ballot_sync(~0u, may_miss) != 0;
+    if (threadIdx.x == 0 && (stale || !judged.more)) *judged.stale = stale;
 }
 
 // Brings positions into the sorted order of the build, and finds the largest displacement since.

@@ -25,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 stored(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet outlet,
        const __grid_constant__ Stored stored) {
     await_kernels_before();
-    if (lists_are_stale(stored)) return;
+    if (stored.stale && *stored.stale) return;
     const u64 thread = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
     const u64 place = thread / LANES;
     const u32 lane = threadIdx.x % LANES;

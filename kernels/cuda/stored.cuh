@@ -6,12 +6,8 @@
 // crates/engine/cpu/src/stored/pairs.rs has the proof, which holds here too.
 //
 // In a box that is more than twice as wide as lists reach, only the nearest image of a source can
-// be within the radius. It is found in f32 from the difference of the coordinates in boxes. Lists
-// without repeats are of boxes at least 2 + 1/32 radii wide, so a source within the radius is less
-// than 0.4925 boxes away: an error below 0.005 boxes does not change the image. The host chooses
-// this way only if the error is below 0.003 for sources at most a box away (`nearest_is_certain` in
-// crates/engine/gpu/src/backend/stored.rs). For others the difference in boxes rounds to 2 or more
-// along the axis where they are farthest, and their image is found in f64, as on the CPU.
+// be within the radius (nearest_image.cuh). Lists without repeats are of boxes at least 2 + 1/32
+// radii wide, so a source within the radius is less than 0.4925 boxes away.
 //
 // In double precision every pair is computed from the positions as given, and its nearest image is
 // found in f64.
@@ -20,6 +16,7 @@
 // images, of which filters may keep some, programs ask them again (NF_FILTERS).
 #pragma once
 #include "filter.cuh"
+#include "nearest_image.cuh"
 #include "pair_seen.cuh"
 
 // What a traversal over stored lists is given beside the lists.
@@ -27,23 +24,12 @@ struct Stored {
     double reach;              // the radius with a margin for the rounding of a difference
     double slack;              // …and of this share of the largest component of a difference
     double row_length[3];      // lengths of the rows of Lattice::inverse
-    // Lists with a skin: bits of the largest squared displacements since they were built, of
-    // targets and sources; null for points that have not moved.
-    const u32* moved_targets;
-    const u32* moved_sources;
+    // Lists with a skin: not 0 if they may miss a pair (`judge_lists`), so that nothing is computed
+    // from them; null where no point has moved.
+    const u32* stale;
     float inverse[3][3];       // Lattice::inverse, rounded
-    float allowed;             // sum of both displacements up to which lists hold every pair
     u32 repeats;               // lists ascend, and may name a source several times
 };
-
-// Whether a pair may be missing from lists with a skin, so that nothing is computed from them.
-__device__ __forceinline__ bool lists_are_stale(const Stored& stored) {
-    const u32 targets = stored.moved_targets ? *stored.moved_targets : 0;
-    const u32 sources = stored.moved_sources ? *stored.moved_sources : 0;
-    if ((targets | sources) == 0) return false;
-    const float together = __fadd_ru(__fsqrt_ru(__uint_as_float(targets)), __fsqrt_ru(__uint_as_float(sources)));
-    return !(together <= stored.allowed);
-}
 
 struct ImageRange {
     i64 first, last;
@@ -96,23 +82,6 @@ __device__ __forceinline__ void visit_images(const Walk& walk, const Stored& sto
     }
 }
 
-// Number of boxes along an axis from a difference to its nearest image, +0 for none.
-__device__ __forceinline__ float boxes_to_nearest(const Stored& stored, int axis, bool tilted, const float3& d) {
-    const float* const row = stored.inverse[axis];
-    const float own = axis == 0 ? d.x : axis == 1 ? d.y : d.z;
-    const float boxes = tilted ? row[0] * d.x + row[1] * d.y + row[2] * d.z : row[axis] * own;
-    return 0.0f - rintf(boxes);
-}
-
-// The vector to the nearest image of a source that is more than a box away.
-__device__ __forceinline__ float3 far_shift(const Walk& walk, const float3& d, i64* image) {
-    for (int axis = 0; axis < 3; axis++) {
-        const double* const row = walk.lattice.inverse[axis];
-        image[axis] = static_cast<i64>(0.0 - rint((row[0] * d.x + row[1] * d.y) + row[2] * d.z));
-    }
-    return image_vector(walk.lattice, image[0], image[1], image[2]);
-}
-
 // Shows `work` the pairs with sorted source k, which the list of the target names. WAY is NF_OPEN;
 // `real` says whether there is such a source.
 template <int WAY, class Work>
@@ -130,24 +99,10 @@ __device__ __forceinline__ void visit_listed(const Walk& walk, const Stored& sto
         if (real) visit_images(walk, stored, target, k, source, difference, work);
         return;
     }
-    constexpr bool TILTED = WAY == NF_LISTED_TILTED;
-    const float a = boxes_to_nearest(stored, 0, TILTED, difference);
-    const float b = boxes_to_nearest(stored, 1, TILTED, difference);
-    const float c = boxes_to_nearest(stored, 2, TILTED, difference);
-    const float(*const shifts)[3] = walk.lattice.shifts;
-    float3 shift = make_float3(a * shifts[HERE + 1][0], b * shifts[HERE + 3][1], c * shifts[HERE + 9][2]);
-    i64 image[3] = {static_cast<i64>(a), static_cast<i64>(b), static_cast<i64>(c)};
-    if (fmaxf(fmaxf(fabsf(a), fabsf(b)), fabsf(c)) > 1.0f) {
-        shift = far_shift(walk, difference, image);
-    } else if (TILTED) {
-        const bool here = a == 0.0f && b == 0.0f && c == 0.0f;
-        shift = here ? make_float3(0.0f, 0.0f, 0.0f)
-                     : near_image_vector<true>(
-                           walk.lattice, static_cast<int>(a), static_cast<int>(b), static_cast<int>(c));
-    }
-    tell_image(work, image[0], image[1], image[2]);
+    const NearestImage image = nearest_image(walk, stored.inverse, WAY == NF_LISTED_TILTED, difference);
+    tell_image(work, image.a, image.b, image.c);
     // A point is not in its own list here: its images are farther away than lists reach.
-    visit_seen(walk, target, k, source, difference, shift, real && k != target.itself, work);
+    visit_seen(walk, target, k, source, difference, image.shift, real && k != target.itself, work);
 }
 
 #else

@@ -68,8 +68,14 @@ struct Filters {
     const u32* excluded;            // …where the points that it excludes begin, which ascend
     const Given* target_radii;
     const Given* source_radii;      // nf::READ_AHEAD more behind the last
+    // Points whose radii are above `bulk` (wide.cuh): how many, and their sorted places, ascending.
+    // Null where the radii of targets, or of sources, do not count, and where no point is wide.
+    const u32* wide_targets;
+    const u32* wide_sources;
     const Nearest* nearest;         // of every target in the caller's order
-    float largest_source;           // of these
+    float inverse[3][3];            // Lattice::inverse, rounded, for pairs with wide points
+    float bulk;                     // the radius that cells are made for; 0 for the largest
+    float largest_source;           // of the sources that are walked
     float per_radius;               // what around.cuh reaches for a radius, in its unit of length…
     float slack;                    // …and this more
     u32 types;
@@ -107,7 +113,8 @@ struct Target {
     int4 wraps;
 #if NF_FILTERS & NF_RADII
     Given own;           // the square of its radius, -1 where that does not count
-    float limit;         // in single precision, for squared distances of candidates
+    // In single precision, for squared distances of candidates; -1 for wide targets.
+    float limit;
     float reach;         // no pair is farther apart
 #endif
 };
@@ -142,9 +149,18 @@ __device__ __forceinline__ Target target_at(const Walk& walk, u32 slot) {
     target.limit = DOUBLE || filters.source_radii ? walk.lattice.r2 : static_cast<float>(target.own);
     const float reach = rounded_up(radius);
     target.reach = filters.source_radii ? fmaxf(reach, filters.largest_source) : reach;
+    if (!DOUBLE && filters.bulk > 0.0f && reach > filters.bulk) {
+        target.limit = -1.0f;
+        target.reach = 0.0f;
+    }
 #endif
     return target;
 }
+
+#if NF_FILTERS & NF_RADII
+// Whether the radius of a target is so large that it is not walked (wide.cuh).
+__device__ __forceinline__ bool is_wide(const Target& target) { return target.limit < 0.0f; }
+#endif
 
 // A sorted point as it was given.
 __device__ __forceinline__ GivenVector given_position(const Points& points, u32 slot) {
@@ -178,6 +194,14 @@ constexpr bool IS_EXACT = false;
 template <class Work>
 constexpr bool IS_EXACT<Exact<Work>> = true;
 
+// The same, where all within the filter radius are taken for neighbours.
+template <class Work>
+struct FirstLook;
+template <class Work>
+constexpr bool SEES_PROXIES = IS_EXACT<Work>;
+template <class Work>
+constexpr bool SEES_PROXIES<FirstLook<Work>> = true;
+
 // A job whose candidates are seen in images of their own (imaged.cuh).
 template <class Work, bool TILTED>
 struct Imaged;
@@ -199,7 +223,7 @@ __device__ __forceinline__ float limit_of(const Walk& walk, const Target& target
 // in a register and do not load it anew in every turn. Of proxies it is that of their filter.
 template <class Work>
 __device__ __forceinline__ float squared_radius(const Walk& walk, const Target& target, const Work& work) {
-    if constexpr (IS_EXACT<Work>) return work.outer;
+    if constexpr (SEES_PROXIES<Work>) return work.outer;
     else return target.index == NONE ? 0.0f : limit_of(walk, target);
 }
 
@@ -342,7 +366,7 @@ __device__ __forceinline__ void visit_pair(
     bool any_wrapped, Work& work) {
     const Sight seen = any_wrapped ? Sight(walk, target, image, k) : Sight(image);
     float bound = limit_of(walk, target);
-    if constexpr (IS_EXACT<Work>) bound = work.outer;
+    if constexpr (SEES_PROXIES<Work>) bound = work.outer;
     const float dx = __fadd_rn(__fsub_rn(source.x, target.x), seen.shift.x);
     const float dy = __fadd_rn(__fsub_rn(source.y, target.y), seen.shift.y);
     const float dz = __fadd_rn(__fsub_rn(source.z, target.z), seen.shift.z);

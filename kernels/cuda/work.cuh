@@ -64,6 +64,11 @@ struct Work {
     __device__ __forceinline__ void add_up() {
         for (int step = 16; step > 0; step /= 2) count += __shfl_xor_sync(~0u, count, step);
     }
+    // What add_up has found, for those who combine the warps of a block.
+    using Total = u32;
+    static constexpr u32 TOTALS = 1;
+    __device__ __forceinline__ u32& total(u32) { return count; }
+    static __device__ __forceinline__ u32 combined(u32 a, u32 b) { return a + b; }
     __device__ __forceinline__ void finish(const Target& target) {
         outlet.counts[outlet.in_order ? target.index : target.slot] = count;
     }
@@ -209,6 +214,11 @@ struct Work {
             for (int step = LANES / 2; step > 0; step /= 2) sum[c] = combined(sum[c], __shfl_xor_sync(~0u, sum[c], step));
         }
     }
+
+    // What add_up has found, for those who combine the warps of a block.
+    using Total = float;
+    static constexpr u32 TOTALS = OUTPUT_ROOM;
+    __device__ __forceinline__ float& total(u32 c) { return sum[c]; }
 
     static __device__ __forceinline__ float identity() {
         return NF_REDUCE == NF_SUM ? 0.0f : __uint_as_float(NF_REDUCE == NF_MIN ? 0x7f800000u : 0xff800000u);

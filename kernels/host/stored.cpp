@@ -105,6 +105,10 @@ extern "C" void run_slots(const float4* at, u32 count, u32* places, const u32* e
     launch(256, [=] { slots_of_entries(entries, total, capacity, places, count, out); });
 }
 
+extern "C" void run_judge(const Judged* judged) {
+    launch(1, [=] { judge_lists(*judged); });
+}
+
 extern "C" void run_follow(const Following* set, const Lattice* in_box, void* back, u32 wide) {
     launch(set->count, [=] {
         if (wide) follow_given(*set, *in_box);
@@ -138,6 +142,15 @@ extern "C" void run_retire(u64* refused) {
 extern "C" void run_radii(const void* from, u32 wide, u32 exact, u32 count, double least, double most, void* to,
                           u64* refused) {
     launch(count, [=] { take_radii(from, wide, exact, count, least, most, to, refused); });
+}
+
+extern "C" void run_count_radii(const float* radii, u32 count, float most, u32* classes) {
+    launch(512, [=] { count_radii(radii, count, most, classes); });
+}
+
+extern "C" void run_wide(const float4* at, const float* radii, u32 count, float bulk, u32* wide) {
+    launch(count, [=] { find_wide(at, radii, count, bulk, wide); });
+    launch(nf::MAX_WIDE, [=] { order_wide(wide); });
 }
 
 extern "C" void run_numbers(const u32* from, u32 wide, u32 count, u32 most, u32* to, u64* refused) {

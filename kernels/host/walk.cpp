@@ -5,6 +5,7 @@
 #include "../cuda/imaged.cuh"
 #include "../cuda/masks.cuh"
 #include "../cuda/warps.cuh"
+#include "../cuda/wide.cuh"
 
 #include <vector>
 
@@ -170,6 +171,7 @@ static void list_all(const Walk& walk, const ListOutput& found, u32 domain, u32 
         if (cells == 1) list_by<HALF, 1>(walk, target, listing, domain, means);
         if (cells == 2) list_by<HALF, 2>(walk, target, listing, domain, means);
         if (cells == 3) list_by<HALF, 3>(walk, target, listing, domain, means);
+        visit_apart<HALF>(walk, target, listing);
         found.counts[slot] = listing.count;
         before += listing.count;
     }

@@ -60,7 +60,7 @@ impl PartIds {
             complete: added[3],
             needed: [
                 radii.then_some(Column::Radius),
-                settings.types.is_some().then_some(Column::Type),
+                settings.cutoffs.is_some().then_some(Column::Type),
             ],
         })
     }

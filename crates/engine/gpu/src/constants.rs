@@ -48,8 +48,17 @@ nearfield_shared::constants! {
         FLAT_THREADS = 256;
         /// Threads that share the stored list of a target, unless each has a warp.
         STORED_LANES = 8;
+        /// Pairs of sets whose lists with a skin one call of `judge_lists` judges.
+        JUDGED_PAIRS = 32;
         /// Threads of a block of `flat_lists` and `flat_expand`, which share the blocks.
         LIST_THREADS = 128;
+        /// Threads of a block of `flat_wide`, which compares a target with all sources.
+        WIDE_THREADS = 1024;
+        /// Maximum number of points of a set whose radii are too large for its cells.
+        MAX_WIDE = 512;
+        /// Halvings of the largest radius by which radii of points are counted; smaller radii are
+        /// those of the last.
+        RADIUS_CLASSES = 12;
         /// Lists that a block of `lists_ascend` sorts.
         ASCEND_LISTS = 16;
         /// Threads of a block that copies lists to arrays of pairs.

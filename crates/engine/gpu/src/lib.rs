@@ -87,12 +87,12 @@ pub use backend::{
     DeviceFields, DeviceFilter, DeviceLattice, DeviceLists, DeviceNearest, DevicePairs,
     DeviceParts, DevicePointData, DevicePoints, DeviceResults, DeviceShare, DeviceSystems,
     DoublePairViews, FollowedPoints, GeometryQuantities, GpuBackend, HaloField, HaloResults,
-    HaloScratch, HostExclusions, HostPairs, HostPointData, HostRows, HostSystems, LastPairs,
-    ListPart, ListedPairs, MAX_PARTS, Moved, MovedPoints, NamedPoints, PairArray, PairCall,
-    PairFields, PairOfPoints, PairQuantities, PairScratch, PairViews, PartViews, PartialLists,
-    PointNumber, PointsPerThread, PositionBounds, RefusedPointData, RefusedValues, SideOfFields,
-    Since, Skin, SlotsOfLists, SortOutcome, StagedField, StagedFields, StagedSides, Stamped,
-    SystemsOutcome, programs,
+    HaloScratch, HostExclusions, HostPairs, HostPointData, HostRows, HostSystems, Judgement, LastPairs,
+    ListPart, ListedPairs, MAX_PARTS, MAX_WIDE_POINTS, Moved, MovedPoints, NamedPoints, PairArray,
+    PairCall, PairFields, PairOfPoints, PairQuantities, PairScratch, PairViews, PartViews,
+    PartialLists, PointNumber, PointsPerThread, PositionBounds, RADIUS_CLASSES, RadiusCounts,
+    RefusedPointData, RefusedValues, SideOfFields, Since, Skin, SlotsOfLists, SortOutcome,
+    StagedField, StagedFields, StagedSides, Stamped, SystemsOutcome, programs,
 };
 pub use driver::{DeviceInfo, find_driver, open, visible};
 pub use error::{Error, ErrorKind, UnsafeFolder};

@@ -26,9 +26,7 @@
 
 use super::rule::RadiusRule;
 use crate::pool::CpuBackend;
-use nearfield_grid::{
-    Error, Grid, LevelSpec, MAX_LEVELS, Precision, Radii, Radius, parallel::PoolLoops,
-};
+use nearfield_grid::{Error, Grid, LevelSpec, MAX_LEVELS, Radii, Radius, parallel::PoolLoops};
 use rayon::prelude::*;
 use std::f64::consts::PI;
 
@@ -82,16 +80,9 @@ struct Class {
     /// Their number.
     points: f64,
     /// The largest of their radii.
-    radius: f32,
+    radius: f64,
     /// Edge of its cells.
-    edge: f32,
-}
-
-impl Class {
-    /// Edge of its cells.
-    fn edge(&self) -> f64 {
-        f64::from(self.edge)
-    }
+    edge: f64,
 }
 
 /// The points in the bounds that they are taken to fill.
@@ -101,9 +92,9 @@ struct Room {
     /// Axes along which points have images.
     periodic: [bool; 3],
     /// The radius of the lattice.
-    largest: f32,
+    largest: f64,
     /// The least edge of cells, below which their rows in reach of that radius would be too many.
-    least_edge: f32,
+    least_edge: f64,
     /// Whether the radii of targets and of sources count.
     counts: [bool; 2],
 }
@@ -121,9 +112,9 @@ impl Room {
         let rows = (ROWS_PER_POINT * grid.points().len() as f64).max(FEW_ROWS);
         Self {
             extent,
-            least_edge: (radius * (PI / rows).sqrt()) as f32,
+            least_edge: radius * (PI / rows).sqrt(),
             periodic: lengths.map(|length| length.is_some()),
-            largest: radius as f32,
+            largest: radius,
             counts: [rule.needs_targets(), rule.needs_sources()],
         }
     }
@@ -154,14 +145,14 @@ impl Room {
     /// The cost of a search of a set by itself, sorted into `classes`.
     fn cost(&self, classes: &[Class]) -> f64 {
         let of_targets = |a: &Class| {
-            let in_group = (a.points * self.share(a.edge())).clamp(1.0, a.points.max(1.0));
+            let in_group = (a.points * self.share(a.edge)).clamp(1.0, a.points.max(1.0));
             let of_sources = |b: &Class| {
                 let radii = [(self.counts[0], a.radius), (self.counts[1], b.radius)];
                 let reach = radii.map(|(counts, radius)| if counts { radius } else { 0.0 });
-                let around = a.edge() + 2.0 * f64::from(reach[0].max(reach[1]));
-                let rows = [1, 2].map(|axis| self.within(around, axis) / b.edge() + 1.0);
+                let around = a.edge + 2.0 * reach[0].max(reach[1]);
+                let rows = [1, 2].map(|axis| self.within(around, axis) / b.edge + 1.0);
                 in_group * PRUNED * b.points * self.share(around)
-                    + LOOK * b.points * self.share(around + b.edge())
+                    + LOOK * b.points * self.share(around + b.edge)
                     + ROW * rows[0] * rows[1]
                     + GROUP
             };
@@ -174,12 +165,12 @@ impl Room {
     /// The class with cells of its radius, or larger ones where these would be mostly empty: a
     /// point of large radius looks at all of them.
     fn whole(&self, class: Class) -> Class {
-        self.with_edge(class, f64::from(class.radius))
+        self.with_edge(class, class.radius)
     }
 
     /// The class with its cells divided as far as many points are in each.
     fn divided(&self, class: Class) -> Class {
-        let radius = f64::from(class.radius);
+        let radius = class.radius;
         let in_cell = class.points * self.share(radius);
         self.with_edge(
             class,
@@ -191,7 +182,7 @@ impl Room {
     /// many.
     fn with_edge(&self, class: Class, edge: f64) -> Class {
         let volume: f64 = self.extent.into_iter().product();
-        let edge = edge.max((volume / class.points.max(1.0)).cbrt()) as f32;
+        let edge = edge.max((volume / class.points.max(1.0)).cbrt());
         let edge = edge.max(self.least_edge).min(self.largest);
         Class { edge, ..class }
     }
@@ -221,29 +212,30 @@ impl Room {
 }
 
 /// The halvings that a radius is below the largest: its bin.
-fn bin_of(radius: f32, largest: f32) -> usize {
+fn bin_of(radius: f64, largest: f64) -> usize {
     // Radii were checked: the quotient is a normal number of at least 1.
-    let exponent = (largest / radius).to_bits() >> 23;
-    (exponent.saturating_sub(127) as usize).min(BINS - 1)
+    let exponent = (largest / radius).to_bits() >> 52;
+    (exponent.saturating_sub(1023) as usize).min(BINS - 1)
 }
 
 /// Points of every bin that has some, by ascending radius.
-fn binned(radii: &[f32], largest: f32) -> Vec<Class> {
-    let count = |radii: &[f32]| {
-        let mut bins = [(0usize, 0.0f32); BINS];
+fn binned<T: Copy + Into<f64> + Sync>(radii: &[T], largest: f64) -> Vec<Class> {
+    let count = |radii: &[T]| {
+        let mut bins = [(0usize, 0.0f64); BINS];
         for &radius in radii {
+            let radius = radius.into();
             let (count, most) = &mut bins[bin_of(radius, largest)];
             (*count, *most) = (*count + 1, most.max(radius));
         }
         bins
     };
-    let both = |a: [(usize, f32); BINS], b: [(usize, f32); BINS]| {
+    let both = |a: [(usize, f64); BINS], b: [(usize, f64); BINS]| {
         std::array::from_fn(|bin| (a[bin].0 + b[bin].0, a[bin].1.max(b[bin].1)))
     };
     let bins = (radii.par_chunks(1 << 12).map(count)).combined(|| [(0, 0.0); BINS], both);
     // Smaller radii than the last bin's share its cells.
-    let least = largest * 0.5f32.powi(BINS as i32);
-    let class = |(points, radius): (usize, f32)| Class {
+    let least = largest * 0.5f64.powi(BINS as i32);
+    let class = |(points, radius): (usize, f64)| Class {
         points: points as f64,
         radius: radius.max(least),
         edge: 0.0,
@@ -254,23 +246,26 @@ fn binned(radii: &[f32], largest: f32) -> Vec<Class> {
 
 /// The levels that a set is to be sorted into, by ascending radius; none where the cells of the
 /// lattice serve as well. `radii` are those of its points, if they have any.
-fn levels_for(grid: &Grid, radii: Option<&[f32]>, rule: RadiusRule) -> Vec<Class> {
+fn levels_for(grid: &Grid, radii: Option<Radii<'_>>, rule: RadiusRule) -> Vec<Class> {
     let room = Room::of(grid, rule);
     let plain = Class {
         points: grid.points().len() as f64,
-        radius: grid.lattice().radius().value(),
-        edge: grid.lattice().radius().value(),
+        radius: grid.lattice().radius().value_f64(),
+        edge: grid.lattice().radius().value_f64(),
     };
     let Some(radii) = radii else {
         // Only the radii of other sets count, and these may be small.
-        let crowded = plain.points * room.share(f64::from(plain.radius)) > CROWD;
+        let crowded = plain.points * room.share(plain.radius) > CROWD;
         return if crowded && !rule.is_symmetric() {
             vec![room.divided(plain)]
         } else {
             Vec::new()
         };
     };
-    let bins = binned(radii, plain.radius);
+    let bins = match radii {
+        Radii::Single(radii) => binned(radii, plain.radius),
+        Radii::Double(radii) => binned(radii, plain.radius),
+    };
     let (mut best, mut cost) = room.merged(&bins, &|class| room.whole(class));
     if !rule.is_symmetric() {
         let divided = room.merged(&bins, &|class| room.divided(class));
@@ -301,16 +296,14 @@ impl CpuBackend {
         levels: &mut Grid,
     ) -> Result<bool, Error> {
         let (points, largest) = (grid.points().len(), grid.lattice().radius());
-        let single = largest.precision() == Precision::Single;
-        if rule == RadiusRule::Uniform || points == 0 || !single || grid.given() != points {
+        if rule == RadiusRule::Uniform || points == 0 || grid.given() != points {
             return Ok(false);
         }
-        let radii = match radii {
-            None => None,
-            Some(Radii::Single(radii)) => Some(radii),
-            // Those of a set in single precision are kept in it.
-            Some(Radii::Double(_)) => return Ok(false),
-        };
+        // Radii are kept in the precision of their set.
+        let precision = largest.precision();
+        if radii.is_some_and(|radii| radii.precision() != precision) || !grid.can_have_levels() {
+            return Ok(false);
+        }
         self.install_for(points, || {
             let classes = levels_for(grid, radii, rule);
             if classes.is_empty() {
@@ -322,19 +315,22 @@ impl CpuBackend {
             }; MAX_LEVELS];
             for (spec, class) in specs.iter_mut().zip(&classes) {
                 *spec = LevelSpec {
-                    radius: Radius::new(class.radius)?,
-                    edge: Radius::new(class.edge)?,
+                    radius: Radius::in_precision(class.radius, precision)?,
+                    edge: Radius::in_precision(class.edge, precision)?,
                 };
             }
             let (specs, index) = (&specs[..classes.len()], grid.points().index());
             let last = specs.len() as u8 - 1;
+            let of = |radius: f64| {
+                let level = specs
+                    .iter()
+                    .position(|spec| radius <= spec.radius.value_f64());
+                level.map_or(last, |level| level as u8)
+            };
             levels.build_levels(grid, specs, &|slot| match radii {
                 None => last,
-                Some(radii) => {
-                    let radius = radii[index[slot] as usize];
-                    let level = specs.iter().position(|spec| radius <= spec.radius.value());
-                    level.map_or(last, |level| level as u8)
-                }
+                Some(Radii::Single(radii)) => of(radii[index[slot] as usize].into()),
+                Some(Radii::Double(radii)) => of(radii[index[slot] as usize]),
             })?;
             Ok(true)
         })
@@ -369,24 +365,24 @@ mod tests {
     #[test]
     fn one_large_radius_becomes_a_level_and_equal_ones_none() {
         let grid = cube(24, 40.0);
-        let mut radii = vec![2.0; grid.points().len()];
+        let mut radii = vec![2.0f32; grid.points().len()];
         radii[7] = 40.0;
         for rule in RULES {
-            let levels = levels_for(&grid, Some(&radii), rule);
+            let levels = levels_for(&grid, Some((&radii).into()), rule);
             assert_eq!(levels.len(), 2, "{rule}: {levels:?}");
             assert_eq!((levels[0].radius, levels[1].radius), (2.0, 40.0));
             assert_eq!(levels[1].points, 1.0);
         }
         let equal = cube(12, 2.0);
-        let radii = vec![2.0; equal.points().len()];
+        let radii = vec![2.0f32; equal.points().len()];
         for rule in RULES {
-            assert_eq!(levels_for(&equal, Some(&radii), rule), []);
+            assert_eq!(levels_for(&equal, Some((&radii).into()), rule), []);
             assert_eq!(levels_for(&equal, None, rule), []);
         }
         // Below what the engine allows, cells are those of the points.
         let levels = levels_for(
             &grid,
-            Some(&vec![2.0; grid.points().len()]),
+            Some((&vec![2.0f32; grid.points().len()]).into()),
             RadiusRule::Symmetric,
         );
         assert_eq!(levels.len(), 1);
@@ -396,11 +392,11 @@ mod tests {
     #[test]
     fn a_giant_far_larger_than_the_cloud_has_no_more_rows_than_a_few_megabytes_hold() {
         let grid = cube(20, 40_000.0);
-        let mut radii = vec![0.1; grid.points().len()];
+        let mut radii = vec![0.1f32; grid.points().len()];
         radii[7] = 40_000.0;
         for rule in RULES {
-            for level in levels_for(&grid, Some(&radii), rule) {
-                let rows = PI * (40_000.0 / level.edge()).powi(2);
+            for level in levels_for(&grid, Some((&radii).into()), rule) {
+                let rows = PI * (40_000.0 / level.edge).powi(2);
                 assert!(rows <= 1.01 * FEW_ROWS, "{rule}: {level:?}");
             }
         }
@@ -427,7 +423,7 @@ mod tests {
             let mut grid = Grid::new(lattice.clone());
             grid.build(positions, bounds, &lattice).unwrap();
             for rule in RULES {
-                let levels = levels_for(&grid, Some(radii), rule);
+                let levels = levels_for(&grid, Some(radii.into()), rule);
                 assert!(levels.len() > 1, "{}: {levels:?}", case.name);
                 found += 1;
             }
@@ -436,12 +432,46 @@ mod tests {
     }
 
     #[test]
+    fn the_giants_of_the_conformance_cases_in_double_become_levels() {
+        let (backend, mut found) = (CpuBackend::new(1).unwrap(), 0);
+        let runner = Runner::in_double(conformance::Level::Quick);
+        for case in runner
+            .cases()
+            .filter(|case| case.name.contains("a hundred times"))
+        {
+            let domain = match case.vectors {
+                Some(vectors) => Domain::from_vectors(vectors).unwrap(),
+                None => Domain::new(case.periodic).unwrap(),
+            };
+            // The same once more, too far from the origin for levels.
+            for (away, levels) in [(0.0, true), (1e7 * case.radius, false)] {
+                let moved = |at: &[f64; 3]| at.map(|x| x + away);
+                let points: Vec<[f64; 3]> = case.sets[0].iter().map(moved).collect();
+                let positions = (&points).into();
+                let bounds = Bounds::of(positions, &domain).unwrap();
+                let radius = Radius::new_f64(case.radius).unwrap();
+                let lattice = Lattice::new(radius, domain, 1, &bounds).unwrap();
+                let (mut grid, mut by_radii) = (Grid::new(lattice.clone()), Grid::new(lattice));
+                let lattice = grid.lattice().clone();
+                grid.build(positions, bounds, &lattice).unwrap();
+                let radii = Some((&case.radii[0]).into());
+                let sorted =
+                    backend.sort_by_radii(radii, RadiusRule::Symmetric, &grid, &mut by_radii);
+                assert_eq!(sorted.unwrap(), levels, "{}", case.name);
+                assert_eq!(by_radii.has_levels(), levels, "{}", case.name);
+                found += 1;
+            }
+        }
+        assert!(found > 20, "{found}");
+    }
+
+    #[test]
     fn bins_are_halvings_of_the_largest_radius() {
-        let of = |share: f32| bin_of(3.0 * share, 3.0);
+        let of = |share: f64| bin_of(3.0 * share, 3.0);
         assert_eq!([1.0, 0.51, 0.5, 0.3, 0.25].map(of), [0, 0, 1, 1, 2]);
         assert_eq!(of(1e-6), BINS - 1);
         let bins = binned(&[3.0, 1e-6, 1.0, 1.2], 3.0);
-        let found: Vec<(f64, f32)> = bins.iter().map(|bin| (bin.points, bin.radius)).collect();
+        let found: Vec<(f64, f64)> = bins.iter().map(|bin| (bin.points, bin.radius)).collect();
         assert_eq!(found, [(1.0, 3.0 / 512.0), (2.0, 1.2), (1.0, 3.0)]);
     }
 }

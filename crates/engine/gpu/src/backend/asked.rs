@@ -84,6 +84,7 @@ impl GpuBackend {
                 stamp: next_number(),
                 points: given.len(),
                 largest: T::LARGEST,
+                counted: false,
             };
             let to = (&mut named.indices, &mut named.notes);
             received(

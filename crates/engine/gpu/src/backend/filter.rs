@@ -12,7 +12,12 @@
 //! the code that they ran before.
 //!
 //! Radii of single points are at most the lattice's. The walk around a target is cut to what this
-//! very target reaches, or, where radii of sources count, to the largest of these.
+//! very target reaches, or, where radii of sources count, to the largest of these. A lattice for
+//! the bulk of the points has smaller cells; points of larger radius are [apart](super::wide).
+//!
+//! Whether a point is wide is told by its radius alone: walks leave wide sources out by it, and a
+//! wide target has no neighbours in a walk. Wide sources must be known before a job, which is
+//! refused without them; wide targets that are not known are compared by the threads that walk.
 //!
 //! # Double precision
 //!
@@ -31,8 +36,9 @@ use super::{
     lattice::DeviceLattice,
     per_point::{PerPoint, Stamped},
     points::DevicePoints,
-    refused::RefusedData,
+    refused::{RadiusCounts, RefusedData},
     share::DeviceShare,
+    wide::WidePoints,
 };
 use crate::{
     error::{Error, ErrorKind, fits, reserved},
@@ -102,10 +108,14 @@ pub struct DevicePointData {
     pub(super) chosen_stamp: u64,
     pub(super) chosen_of: usize,
     /// The chosen targets, and the number of the sort and the stamp that they are of.
-    share: DeviceShare,
-    shared: [u64; 2],
+    pub(super) share: DeviceShare,
+    pub(super) shared: [u64; 2],
+    /// Points whose radii are too large for the cells: of all points, and of the chosen targets.
+    pub(super) wide: [WidePoints; 2],
     /// What was refused of data that came from the device.
     pub(super) refused: RefusedData,
+    /// How large the radii are that came from there.
+    pub(super) counts: Option<RadiusCounts>,
 }
 
 impl Default for DevicePointData {
@@ -123,7 +133,9 @@ impl Default for DevicePointData {
             chosen_of: 0,
             share: DeviceShare::default(),
             shared: [0; 2],
+            wide: Default::default(),
             refused: RefusedData::default(),
+            counts: None,
         }
     }
 }
@@ -274,6 +286,7 @@ impl GpuBackend {
                 stamp,
             });
             if data.radii.take_words(self, words, count, points)? {
+                data.counts = None;
                 data.largest = largest_of(values);
             }
         }
@@ -313,7 +326,7 @@ impl GpuBackend {
             self.share_of_chosen(points, data.lists.chosen.address(), &mut data.share)?;
             data.shared = of;
         }
-        Ok(())
+        data.find_wide(self, points)
     }
 }
 
@@ -369,7 +382,8 @@ impl DevicePointData {
 
     /// Bytes held on the device.
     pub fn bytes(&self) -> usize {
-        self.types.bytes()
+        self.wide.iter().map(WidePoints::bytes).sum::<usize>()
+            + self.types.bytes()
             + self.molecules.bytes()
             + self.radii.bytes()
             + self.lists.held()
@@ -418,7 +432,12 @@ impl DeviceFilter<'_> {
     }
 
     /// The filters of a pair of sets as kernels take them.
-    pub(super) fn layout(&self, lattice: &DeviceLattice, sources: &DevicePoints) -> Filters {
+    pub(super) fn layout(
+        &self,
+        lattice: &DeviceLattice,
+        [targets, sources]: [&DevicePoints; 2],
+        share: Option<&DeviceShare>,
+    ) -> Filters {
         let mut filters = Filters::default();
         if let Some(cutoffs) = self.cutoffs {
             (filters.cutoffs, filters.types) = (cutoffs.squares.address(), cutoffs.types);
@@ -434,13 +453,18 @@ impl DeviceFilter<'_> {
             }
         }
         let radii = addresses(self.data(), |data| &data.radii);
-        if self.radii[0] {
+        if let Some(data) = self.targets.filter(|_| self.radii[0]) {
             filters.target_radii = radii[0];
+            let listed = share.is_none_or(DeviceShare::is_chosen);
+            let wide = listed.then(|| data.wide_points(targets, share.is_some()));
+            filters.wide_targets = wide.unwrap_or_default();
         }
-        if self.radii[1] {
+        if let Some(data) = self.sources.filter(|_| self.radii[1]) {
             filters.source_radii = radii[1];
-            filters.largest_source = self.sources.map_or(0.0, |data| data.largest);
+            filters.largest_source = data.largest;
+            filters.wide_sources = data.wide_points(sources, false);
         }
+        let mut filters = lattice.wide_filters(filters);
         filters.nearest = self.nearest.map_or(0, |last| last.pairs.address());
         match &sources.geometry {
             Some(geometry) => filters.reaching(lattice.lattice(), geometry),
@@ -476,7 +500,7 @@ impl DeviceFilter<'_> {
             return Ok(());
         }
         let (Some(of_targets), Some(of_sources)) = (self.targets, self.sources) else {
-            return if self.is_none() {
+            return if self.is_none() && sources.bulk.is_none() {
                 Ok(())
             } else {
                 Err(Error::from(ErrorKind::OtherFilter))
@@ -498,13 +522,17 @@ impl DeviceFilter<'_> {
         let radii = (!self.radii[0] || of_targets.radii.is_of(targets) && of_precision(of_targets))
             && (!self.radii[1]
                 || of_sources.radii.is_arranged(sources) && of_precision(of_sources));
+        // Sources that are found one by one must be known; targets are told by their radii.
+        let wide = sources.bulk.is_none()
+            || self.radii != [false; 2]
+                && (!self.radii[1] || of_sources.wide_points(sources, false) != 0);
         let nearest = self.nearest.is_none_or(|last| {
             last.of.is_some_and(|of| {
                 let sorts = [targets.last_sort(), sources.last_sort()];
                 (of.sorts, of.filter) == (sorts, self.origin())
             })
         });
-        if typed && excluded && radii && nearest {
+        if typed && excluded && radii && wide && nearest {
             return Ok(());
         }
         Err(Error::from(ErrorKind::OtherFilter))

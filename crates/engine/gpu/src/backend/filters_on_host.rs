@@ -4,13 +4,16 @@
 //! `f32` and differ in `f64` are among the cases, so the nearest would be others if a kernel
 //! rounded before it compares.
 
-use super::on_host::{ListMethod, PathCounts, check_geometry, compiled, lists, neighbors, walks};
+use super::on_host::{
+    ListMethod, MakeFilters, PathCounts, check_geometry, compiled, lists, neighbors, radius_of,
+    walks,
+};
 use super::sorted_on_host::is_double;
 use crate::{
     constants,
     launch::{Filters, KernelLattice, Nearest, PairArrays},
 };
-use nearfield_grid::Positions;
+use nearfield_grid::{Positions, Radius};
 use nearfield_testkit::{
     conformance::{Case, Level, Runner},
     oracle::{self, Real},
@@ -220,6 +223,23 @@ fn walks_with_filters_in_double_find_the_pairs_that_are_left() {
     check_filtered_walks(Runner::in_double(Level::Quick));
 }
 
+/// A radius that some points have and others exceed, in most cases with radii that count.
+fn bulk_of<T: Real>(radii: &oracle::Radii<'_, T>, random: &mut Random) -> Option<Radius> {
+    let of = |radii: &[T]| radii.to_vec();
+    let mut all = match radii.rule {
+        oracle::RadiusRule::Uniform => Vec::new(),
+        oracle::RadiusRule::Gather => of(radii.targets),
+        oracle::RadiusRule::Scatter => of(radii.sources),
+        oracle::RadiusRule::Symmetric => [radii.targets, radii.sources].concat(),
+    };
+    all.sort_by(|a, b| a.to_f64().total_cmp(&b.to_f64()));
+    let few = all.len() / 2 + random.below(1 + all.len() as u64 / 2) as usize;
+    let drawn = random.below(4) > 0;
+    all.get(few)
+        .filter(|_| drawn)
+        .map(|&radius| radius_of(radius))
+}
+
 fn check_filtered_walks<T: Real>(runner: Runner<T>)
 where
     for<'a> Positions<'a>: From<&'a [[T; 3]]>,
@@ -272,7 +292,8 @@ where
                 ..others
             }
         };
-        let found = lists(&walks, case, subdivision, means, &filters, &mut taken);
+        let by = (&filters as MakeFilters<'_>, bulk_of(&radii, &mut random));
+        let found = lists(&walks, case, subdivision, means, by, &mut taken);
         let Some(found) = found else { continue };
         check_geometry(case, &found);
         let found = neighbors(&found);
@@ -286,6 +307,8 @@ where
         pairs[1] += count(all);
     }
     println!("{taken:?} {pairs:?}");
+    // In double precision cells are for all radii.
+    assert_eq!(taken.wide > 5, !is_double::<T>(), "{taken:?}");
     assert!(taken.domains.iter().all(|&cases| cases > 5), "{taken:?}");
     assert!(pairs[0] > 0 && pairs[0] < pairs[1], "{pairs:?}");
 }

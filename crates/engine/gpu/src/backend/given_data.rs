@@ -12,7 +12,7 @@ use super::{
     filter::{DevicePointData, words_of},
     gpu::GpuBackend,
     per_point::PerPoint,
-    refused::{NotedData, RefusedData, RefusedPointData},
+    refused::{NotedData, RadiusCounts, RefusedData, RefusedPointData},
 };
 use crate::{
     error::{Error, ErrorKind, fits},
@@ -20,7 +20,7 @@ use crate::{
     launch::{PointDataKernels, TakenValues},
 };
 use cudarc::driver::DeviceRepr;
-use nearfield_grid::Radius;
+use nearfield_grid::{Precision, Radius};
 
 /// A type of whole numbers that data of points may be given in. What is kept has 32 bits; numbers
 /// beyond, and negative ones, are refused.
@@ -115,8 +115,10 @@ impl GpuBackend {
             stamp,
             points,
             largest: u32::MAX,
+            counted: largest.precision() == Precision::Single,
         };
         let most = largest.value_f64();
+        data.counts = None;
         data.largest = largest.value().next_up();
         let to = (&mut data.radii, &mut data.refused);
         let words = words_of(largest.precision());
@@ -133,7 +135,18 @@ impl GpuBackend {
                 let precisions = [T::PRECISION, largest.precision()];
                 kernels.radii(&self.stream, values, precisions, most)
             },
-        )
+        )?;
+        if !about.counted {
+            return Ok(());
+        }
+        let counts = data.refused.counts(self)?;
+        if points == 0 {
+            return Ok(());
+        }
+        let [radii, _] = data.radii.addresses();
+        let radii = (radii, points as u32);
+        let kernels = self.shared.point_data()?;
+        kernels.count(&self.stream, radii, largest.value(), counts)
     }
 
     /// Takes the types of a set's points, which are below `types`; see
@@ -153,6 +166,7 @@ impl GpuBackend {
             stamp,
             points,
             largest: T::LARGEST,
+            counted: false,
         };
         let most = u32::try_from(types).map_or(u32::MAX, |types| types.saturating_sub(1));
         data.types_bound = most.saturating_add(1);
@@ -189,6 +203,7 @@ impl GpuBackend {
             stamp,
             points,
             largest: T::LARGEST,
+            counted: false,
         };
         let to = (&mut data.molecules, &mut data.refused);
         received(
@@ -255,12 +270,20 @@ impl GpuBackend {
             molecules: molecules.filter(|_| data.molecules.forget(of_molecules)),
             replaced: noted.replaced,
         };
+        data.counts =
+            (noted.counts).filter(|_| found.radii.is_none() && data.radii.stamp == of_radii);
         found.replaced |= [radii, types, molecules] != [found.radii, found.types, found.molecules];
         Ok(found)
     }
 }
 
 impl DevicePointData {
+    /// The radii of a set that came from the device, counted there, once
+    /// [`GpuBackend::refused_data`] has read that. `None` in double precision.
+    pub fn radius_counts(&self) -> Option<RadiusCounts> {
+        self.counts
+    }
+
     /// Forgets which points exclude each other.
     pub fn forget_exclusions(&mut self) {
         (self.lists_stamp, self.molecules.stamp) = (0, 0);
@@ -271,7 +294,10 @@ impl DevicePointData {
 mod tests {
     //! The kernels on the CPU, as in `stored_on_host`.
 
-    use crate::backend::stored_on_host::kernels;
+    use crate::{
+        backend::{MAX_WIDE_POINTS, RADIUS_CLASSES, RadiusCounts, stored_on_host::kernels},
+        launch::WIDE_WORDS,
+    };
     use nearfield_testkit::random::Random;
     use std::{ffi::c_void, sync::PoisonError};
 
@@ -329,6 +355,79 @@ mod tests {
             // SAFETY: declared so in stored.cpp.
             unsafe { library.get::<RunRetire>(b"run_retire").unwrap()(refused.as_mut_ptr()) };
             assert_eq!(refused, [0, 0, u64::from(!bad.is_empty())]);
+        }
+    }
+
+    type RunCount = unsafe extern "C" fn(*const f32, u32, f32, *mut u32);
+    type RunWide = unsafe extern "C" fn(*const [f32; 4], *const f32, u32, f32, *mut u32);
+
+    #[test]
+    fn radii_are_counted_by_halvings_of_the_largest() {
+        let Some(library) = kernels::<f32>(0) else {
+            return;
+        };
+        let library = library.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut random = Random::new(9);
+        for count in [1, 31, 600, 1500] {
+            let most = random.between(0.5, 80.0) as f32;
+            // One in eight is the largest or half of it, where classes begin and end.
+            let radii: Vec<f32> = (0..count)
+                .map(|_| match random.below(16) {
+                    0 => most,
+                    1 => most / 2.0,
+                    _ => most * (-random.between(0.0, 14.0)).exp2() as f32,
+                })
+                .collect();
+            let mut expected = RadiusCounts::default();
+            for &radius in &radii {
+                let halvings = (1..RADIUS_CLASSES).map(|class| 2.0f32.powi(class as i32));
+                let class = halvings.take_while(|&times| most / radius >= times).count();
+                expected.points[class] += 1;
+                expected.largest[class] = expected.largest[class].max(radius);
+            }
+            let mut words = [0u64; RADIUS_CLASSES];
+            // SAFETY: declared so in stored.cpp; there are two numbers of 32 bits for every class.
+            unsafe {
+                let run = library.get::<RunCount>(b"run_count_radii").unwrap();
+                run(radii.as_ptr(), count, most, words.as_mut_ptr().cast());
+            }
+            assert_eq!(
+                RadiusCounts::of(&words),
+                expected,
+                "{count} radii up to {most}"
+            );
+        }
+    }
+
+    #[test]
+    fn wide_points_ascend_and_too_many_are_cut_off() {
+        let Some(library) = kernels::<f32>(0) else {
+            return;
+        };
+        let library = library.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut random = Random::new(10);
+        for (count, share) in [(1, 1), (2000, 5), (2000, 2)] {
+            let radii: Vec<f32> = (0..count)
+                .map(|_| if random.below(share) == 0 { 3.0 } else { 1.0 })
+                .collect();
+            // Sorted the other way round.
+            let index = |slot: u32| count - 1 - slot;
+            let at: Vec<[f32; 4]> = (0..count)
+                .map(|slot| [0.0, 0.0, 0.0, f32::from_bits(index(slot))])
+                .collect();
+            let mut words = vec![0u32; WIDE_WORDS + 1];
+            words[WIDE_WORDS] = 77;
+            // SAFETY: declared so in stored.cpp; sorted points name their radii.
+            unsafe {
+                let run = library.get::<RunWide>(b"run_wide").unwrap();
+                run(at.as_ptr(), radii.as_ptr(), count, 1.5, words.as_mut_ptr());
+            }
+            let all = (0..count).filter(|&slot| radii[index(slot) as usize] > 1.5);
+            // Threads of the host run in turn, so the first are found.
+            let expected: Vec<u32> = all.take(MAX_WIDE_POINTS).collect();
+            assert_eq!(words[0] as usize, expected.len());
+            assert_eq!(words[1..=expected.len()], expected);
+            assert_eq!(words[WIDE_WORDS], 77);
         }
     }
 

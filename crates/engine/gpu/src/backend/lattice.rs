@@ -10,6 +10,11 @@
 //! The lattice has the precision of its radius. Sets remember theirs, and one that is in the other
 //! precision is refused: its cells would be computed from other bits.
 //!
+//! A lattice may be for the bulk of the points only, where some have larger radii
+//! ([`DeviceLattice::for_bulk`]). Its cells, rows and proxies are those of the smaller radius, and
+//! the radius that decides is the larger one. Only searches with radii of single points may use it:
+//! others would miss the pairs between the two, so they are refused.
+//!
 //! A lattice has a number that no other lattice of the process has. Sets and shares remember the
 //! number that they were made with, so a mix-up is an error and not a wrong result.
 
@@ -19,7 +24,7 @@ use crate::{
     launch::{self, Row},
     memory::Buffer,
 };
-use nearfield_grid::Lattice;
+use nearfield_grid::{Lattice, Radius};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A number that this process has not given before, 1 at least.
@@ -41,6 +46,8 @@ pub struct DeviceLattice {
     along_x: u32,
     /// Cells as long along x as along y, for a CPU backend.
     cubic: Option<Lattice>,
+    /// The largest radius of a point, where that is not the lattice's.
+    pub(super) wide: Option<Radius>,
     /// Points of all sets that share it, as far as that is known.
     pub(super) points: usize,
     /// As kernels compute with it.
@@ -80,6 +87,7 @@ impl GpuBackend {
             subdivision,
             along_x: 1,
             cubic: None,
+            wide: None,
             points: 0,
             layout: launch::Lattice::new(lattice),
             rows: buffer,

@@ -42,6 +42,7 @@ mod fields;
 mod filter;
 #[cfg(test)]
 mod filters_on_host;
+mod followed;
 mod given_data;
 mod gpu;
 mod halo;
@@ -52,6 +53,7 @@ mod moved;
 #[cfg(test)]
 mod named_on_host;
 mod nearest;
+mod nearest_image;
 #[cfg(test)]
 mod on_host;
 mod order;
@@ -74,6 +76,10 @@ mod systems;
 #[cfg(test)]
 mod systems_on_host;
 mod walk;
+mod wide;
+mod wide_data;
+#[cfg(test)]
+mod wide_on_host;
 
 pub use all_pairs::{AllPairsScratch, PointsPerThread};
 pub use asked::NamedPoints;
@@ -86,6 +92,7 @@ pub use fields::{StagedField, StagedFields, StagedSides};
 pub use filter::{
     DeviceCutoffs, DeviceFilter, DevicePointData, HostExclusions, HostPointData, LastPairs,
 };
+pub use followed::{FollowedPoints, Judgement};
 pub use given_data::PointNumber;
 pub use gpu::GpuBackend;
 pub use halo::{HaloField, HaloResults, HaloScratch};
@@ -97,10 +104,11 @@ pub use pair_arrays::{DoublePairViews, GeometryQuantities, HostPairs, PairViews}
 pub use pairs::{Deliver, DeviceResults, PairCall, PairFields, PairScratch};
 pub use per_point::Stamped;
 pub use points::DevicePoints;
-pub use refused::{RefusedPointData, RefusedValues};
+pub use refused::{CLASSES as RADIUS_CLASSES, RadiusCounts, RefusedPointData, RefusedValues};
 pub use rows::HostRows;
 pub use share::{DeviceParts, DeviceShare, MAX_PARTS};
 pub use sort::{PositionBounds, SortOutcome};
-pub use stored::{FollowedPoints, ListedPairs, Since, Skin, SlotsOfLists};
+pub use stored::{ListedPairs, Since, Skin, SlotsOfLists};
 pub use systems::{DevicePairs, DeviceSystems, HostSystems, PairArray, SystemsOutcome};
 pub use walk::PairOfPoints;
+pub use wide::MAX_WIDE_POINTS;

@@ -20,6 +20,7 @@
 use super::{
     named_on_host::Named,
     sorted_on_host::{Sorted, is_double},
+    wide_on_host::BulkCells,
 };
 use crate::constants::NEAR_WRAPPED;
 use crate::launch::{
@@ -97,7 +98,8 @@ pub(super) fn compiled(source: &str, headers: &[Header], defines: &[&str]) -> Op
     }
     let flags = [
         "-std=c++17",
-        "-O2",
+        // More takes compilers twice as long and saves less than that.
+        "-O1",
         "-ffp-contract=off",
         "-shared",
         "-fPIC",
@@ -137,6 +139,8 @@ pub(super) struct PathCounts {
     /// Searches for targets in another order than that of the cells.
     named: usize,
     pub(super) domains: [usize; 5],
+    /// Searches in cells for the bulk of the points.
+    pub(super) wide: usize,
     sparse: usize,
     /// Boxes with rows one cell farther than the radius is divided.
     fitted: usize,
@@ -160,13 +164,13 @@ pub(super) enum ListMethod {
 pub(super) type MakeFilters<'a> = &'a dyn Fn(&[[f32; 4]]) -> Filters;
 
 /// Lists that were found by `means`; None where the device code would be given a sparse
-/// table.
+/// table. With `bulk` cells are made for that radius, where they may be.
 pub(super) fn lists<T: Real>(
     walks: &Library,
     case: &Case<T>,
     subdivision: [u32; 3],
     means: ListMethod,
-    filters: MakeFilters<'_>,
+    (filters, bulk): (MakeFilters<'_>, Option<Radius>),
     taken: &mut PathCounts,
 ) -> Option<Found<T>>
 where
@@ -186,8 +190,10 @@ where
     } else {
         grid::Lattice::divided
     };
-    let lattice = make(radius, domain, subdivision, &all).unwrap();
-    let layout = Lattice::new(&lattice);
+    let made = |radius| make(radius, domain, subdivision, &all).unwrap();
+    let bulk = bulk.and_then(|bulk| BulkCells::new(made(bulk), radius));
+    let lattice = (bulk.as_ref()).map_or_else(|| made(radius), |bulk| bulk.lattice.clone());
+    let layout = Lattice::new(&lattice).within(radius);
     let targets = case.targets().len();
     if targets == 0 || case.sets[case.source].is_empty() {
         return None;
@@ -221,7 +227,13 @@ where
         row_count: rows.len() as u32,
         same_set: u32::from(case.target == case.source),
     };
-    let filters = filters(&sources.at[..sources.at.len() - 2]);
+    let sorted = &sources.at[..sources.at.len() - 2];
+    let (mut filters, mut wide) = (filters(sorted), vec![0]);
+    if let Some(bulk) = bulk {
+        // SAFETY: filters are made for these sources.
+        filters = unsafe { bulk.filters(filters, sorted.len(), &mut wide) };
+        taken.wide += 1;
+    }
     let filters = match &geometry {
         Some(geometry) => filters.reaching(&lattice, geometry),
         None => filters,
@@ -232,13 +244,8 @@ where
         None => Candidates::Rows,
         Some(_) if seen.is_tilted() => Candidates::Tilted,
         Some(_) if lattice.domain().is_periodic() => Candidates::Periodic,
+        Some(_) if case.target == case.source => Candidates::OneSet,
         Some(_) => Candidates::Open,
-    };
-    let one_set = case.target == case.source;
-    let number = if number == Candidates::Open && one_set {
-        Candidates::OneSet
-    } else {
-        number
     };
     taken.domains[number as usize] += 1;
     let farther = lattice.max_offsets()[1] > i64::from(subdivision[1]);
@@ -350,7 +357,8 @@ where
     for &subdivision in subdivisions {
         for (case, expected) in runner.with_neighbors() {
             let none = |_: &[[f32; 4]]| Filters::default();
-            let mut find = |means| lists(walks, case, subdivision, means, &none, &mut taken);
+            let by = (&none as MakeFilters<'_>, None);
+            let mut find = |means| lists(walks, case, subdivision, means, by, &mut taken);
             use ListMethod::{Kernels, Masks, Rows, Walks};
             let found = [Walks, Masks, Rows, Kernels].map(|means| (means, find(means)));
             for (by, found_by) in &found[2..] {

@@ -133,6 +133,8 @@ kept_buffers! {
         pub(super) dims: [u32; 3],
         /// Empty cells on either side of the box.
         pub(super) pad: [u32; 3],
+        /// The radius that cells are made for, if some points have larger ones.
+        pub(super) bulk: Option<f32>,
         /// How a dense table is walked around single targets, if it can be.
         pub(super) geometry: Option<Geometry>,
         /// Slots of the hash table of a sparse table, less 1; None where the table is dense.
@@ -307,6 +309,7 @@ impl DevicePoints {
     pub(super) fn fit(&mut self, lattice: &DeviceLattice, bounds: &Bounds) -> Result<(), Error> {
         self.cells = 0;
         self.lattice = lattice.number;
+        self.bulk = lattice.bulk();
         let table = Table::around(&lattice.lattice, bounds);
         Table {
             origin: self.origin,

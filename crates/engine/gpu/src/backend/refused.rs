@@ -7,9 +7,13 @@
 //! there are; and whether values were refused of earlier data. When an array replaces another one
 //! before the host has looked, a kernel makes the first two words into the third, because only the
 //! device knows whether the earlier array was usable.
+//!
+//! Behind these words are the numbers of radii by [classes](RadiusCounts), which the host chooses
+//! cells by. They are those of the last radii that came.
 
 use super::gpu::GpuBackend;
 use crate::{
+    constants::RADIUS_CLASSES,
     error::Error,
     memory::{Buffer, HostCopy},
 };
@@ -43,14 +47,29 @@ pub struct RefusedPointData {
     pub replaced: bool,
 }
 
+/// Classes of radii: those above a half, a fourth, … of the largest that there may be. The last has
+/// all that are smaller.
+pub const CLASSES: usize = RADIUS_CLASSES as usize;
+
+/// Numbers of radii, by halvings of the largest that there may be.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct RadiusCounts {
+    /// How many radii are in each class.
+    pub points: [u32; CLASSES],
+    /// The largest of them; 0 where there is none.
+    pub largest: [f32; CLASSES],
+}
+
 /// The notes on the device, three words for each of radii, types and molecules.
 #[derive(Debug)]
 pub(super) struct RefusedData {
     words: Buffer<u64>,
     /// Where the host reads them.
     answer: Option<HostCopy<u64>>,
-    /// Values were taken that the host has not asked about.
+    /// Values were taken that the host has not looked at…
     unlooked: bool,
+    /// …and whether it has asked about all of them.
+    asked: bool,
     /// The data that the words tell of, by their kind.
     pub(super) of: [NotedData; KINDS],
 }
@@ -64,6 +83,8 @@ pub(super) struct NotedData {
     pub(super) points: usize,
     /// The largest value of their type that fits.
     pub(super) largest: u32,
+    /// They are radii that are counted too.
+    pub(super) counted: bool,
 }
 
 /// What the notes say, by kind.
@@ -74,6 +95,8 @@ pub(super) struct Noted {
     pub(super) stamps: [u64; KINDS],
     /// Values were refused of data that were replaced since.
     pub(super) replaced: bool,
+    /// The radii, if some came that were counted.
+    pub(super) counts: Option<RadiusCounts>,
 }
 
 /// Kinds of data: radii, types, molecules.
@@ -82,8 +105,11 @@ const KINDS: usize = 3;
 /// Words on the device for each kind.
 const WORDS_OF_KIND: usize = 3;
 
-/// Words on the device.
-const WORDS: usize = WORDS_OF_KIND * KINDS;
+/// Words on the device for what is refused…
+const REFUSED_WORDS: usize = WORDS_OF_KIND * KINDS;
+
+/// …and with those for numbers of radii, which are halves of words.
+const WORDS: usize = REFUSED_WORDS + CLASSES;
 
 impl Default for RefusedData {
     fn default() -> Self {
@@ -91,6 +117,7 @@ impl Default for RefusedData {
             words: Buffer::new("notes on data of points"),
             answer: None,
             unlooked: false,
+            asked: false,
             of: [NotedData::default(); KINDS],
         }
     }
@@ -105,8 +132,15 @@ impl RefusedData {
     /// The address of the words of a kind of data, which will be written to.
     pub(super) fn words_of(&mut self, backend: &GpuBackend, kind: usize) -> Result<u64, Error> {
         self.words.reserve_zeroed(&backend.stream, WORDS)?;
-        self.unlooked = true;
+        (self.unlooked, self.asked) = (true, false);
         Ok(self.words.address() + (WORDS_OF_KIND * kind * size_of::<u64>()) as u64)
+    }
+
+    /// The address of the numbers of radii, which begin with 0. There are [words](Self::words_of)
+    /// of some kind.
+    pub(super) fn counts(&mut self, backend: &GpuBackend) -> Result<u64, Error> {
+        self.words.zero(&backend.stream, REFUSED_WORDS..WORDS)?;
+        Ok(self.words.address() + (REFUSED_WORDS * size_of::<u64>()) as u64)
     }
 
     /// Starts to bring the notes to the host.
@@ -122,15 +156,21 @@ impl RefusedData {
             none => none.insert(backend.host_copy_of(WORDS)?),
         };
         self.words
-            .start_host_copy(&backend.stream, 0, answer, WORDS)
+            .start_host_copy(&backend.stream, 0, answer, WORDS)?;
+        self.asked = true;
+        Ok(())
     }
 
     /// The notes, as they were [asked for](Self::ask), which begin anew; `None` if no data came
-    /// since they were last read. Waits for the device. After an error the next call says the same.
+    /// since they were last read. Waits for the device, and asks first if data came since. After an
+    /// error the next call says the same.
     ///
     /// # Errors
     /// [`ErrorKind::Driver`](crate::ErrorKind::Driver).
     pub(super) fn read(&mut self, backend: &GpuBackend) -> Result<Option<Noted>, Error> {
+        if !self.asked {
+            self.ask(backend)?;
+        }
         let Some(answer) = self.answer.as_mut().filter(|_| self.unlooked) else {
             return Ok(None);
         };
@@ -141,13 +181,25 @@ impl RefusedData {
             values: [0, 1, 2].map(|kind| of[kind].values(kinds[kind])),
             stamps: of.map(|noted| noted.stamp),
             replaced: kinds.iter().any(|words| words[2] != 0),
+            counts: (of[0].counted).then(|| RadiusCounts::of(&words[REFUSED_WORDS..])),
         };
-        if words.iter().any(|&word| word != 0) {
+        if words[..REFUSED_WORDS].iter().any(|&word| word != 0) {
             // First, because only the words can say it again if this fails.
-            self.words.zero(&backend.stream, 0..WORDS)?;
+            self.words.zero(&backend.stream, 0..REFUSED_WORDS)?;
         }
         (self.unlooked, self.of) = (false, Default::default());
         Ok(Some(noted))
+    }
+}
+
+impl RadiusCounts {
+    /// What the words say: all numbers, and then all that are the largest.
+    pub(super) fn of(words: &[u64]) -> Self {
+        let halves: &[u32] = bytemuck::cast_slice(words);
+        Self {
+            points: std::array::from_fn(|class| halves[class]),
+            largest: std::array::from_fn(|class| f32::from_bits(halves[CLASSES + class])),
+        }
     }
 }
 
@@ -178,6 +230,7 @@ mod tests {
             stamp: 7,
             points: 1000,
             largest,
+            counted: false,
         };
         assert_eq!(noted(u32::MAX).values(&[0, 0, 1]), None);
         let (wide, narrow) = (noted(u32::MAX), noted(i32::MAX as u32));

@@ -8,8 +8,8 @@ use super::{
     stored::candidates,
     stored_on_host::{Listed, Sorted, domain_of, expected, kernels, lattice_of, lists_of},
 };
-use crate::constants::{NAMED, NEAREST, READ_AHEAD};
-use crate::launch::{Filters, Following, Lattice, Nearest, Stored};
+use crate::constants::{JUDGED_PAIRS, NAMED, NEAREST, READ_AHEAD};
+use crate::launch::{Filters, Following, Judged, Lattice, Nearest, Stored};
 use libloading::Library;
 use nearfield_grid::{self as grid, Bounds, Positions};
 use nearfield_testkit::{
@@ -19,7 +19,52 @@ use nearfield_testkit::{
 };
 use std::sync::PoisonError;
 
+type RunJudge = unsafe extern "C" fn(*const Judged);
 type RunFollow<T> = unsafe extern "C" fn(*const Following, *const Lattice, *mut T, u32);
+
+/// What the kernel says of lists of these displacements of targets and sources, and of these that
+/// are allowed.
+fn judged(library: &Library, pairs: &[([u32; 2], f32)]) -> u32 {
+    let mut stale = 7u32;
+    for (part, pairs) in pairs.chunks(JUDGED_PAIRS as usize).enumerate() {
+        let mut judged = Judged {
+            moved: [[0; 2]; JUDGED_PAIRS as usize],
+            stale: &raw mut stale as u64,
+            allowed: [0.0; JUDGED_PAIRS as usize],
+            pairs: pairs.len() as u32,
+            more: u32::from(part > 0),
+        };
+        for (k, (moved, allowed)) in pairs.iter().enumerate() {
+            judged.moved[k] = moved.each_ref().map(|word| std::ptr::from_ref(word) as u64);
+            judged.allowed[k] = *allowed;
+        }
+        // SAFETY: the function is declared so in stored.cpp, and all words are there.
+        unsafe { library.get::<RunJudge>(b"run_judge").unwrap()(&judged) };
+    }
+    // SAFETY: the word is here; the kernel wrote it through its address.
+    unsafe { std::ptr::read_volatile(&raw const stale) }
+}
+
+#[test]
+fn lists_are_judged_by_all_pairs_of_sets_together() {
+    let Some(library) = kernels::<f32>(0) else {
+        return;
+    };
+    let library = library.lock().unwrap_or_else(PoisonError::into_inner);
+    let by = |x: f32| (x * x).to_bits();
+    let kept = ([by(0.25), by(0.5)], 0.75);
+    assert_eq!(judged(&library, &[kept]), 0);
+    assert_eq!(judged(&library, &[([by(0.25), by(0.5)], 0.7499)]), 1);
+    assert_eq!(judged(&library, &[([by(f32::INFINITY), 0], 1e30)]), 1);
+    assert_eq!(judged(&library, &[([0, 0], -1.0)]), 0, "no point has moved");
+    // Any of them counts, in whichever call it is.
+    for at in [0, 31, 32, 69] {
+        let mut pairs = vec![kept; 70];
+        pairs[at].1 = 0.5;
+        assert_eq!(judged(&library, &pairs), 1, "{at}");
+    }
+    assert_eq!(judged(&library, &[kept; 70]), 0);
+}
 
 /// Takes a set to new positions, and returns the displacement and a set in the same order that
 /// stands there.
@@ -214,17 +259,14 @@ where
             lattice,
         };
         let within = radius_of(T::round(radius));
+        let allowed = 2.0 * moved_by + if far { -1e-3 } else { 1e-3 };
+        let stale = judged(&library, &[([moved, moved], allowed)]);
+        assert_eq!(stale, u32::from(far), "round {round}");
         let stored = Stored {
-            moved_targets: &raw const moved as u64,
-            moved_sources: &raw const moved as u64,
-            allowed: if far {
-                2.0 * moved_by - 1e-3
-            } else {
-                2.0 * moved_by + 1e-3
-            },
+            stale: &raw const stale as u64,
             ..Stored::of(&listed.lattice, within)
         };
-        let way = candidates(&listed.lattice) as u32;
+        let way = candidates(&listed.lattice, listed.lattice.radius()) as u32;
         let found = listed.run(&library, way, stored, within, [&there.at, &there.at]);
         if far {
             assert!(found.iter().flatten().all(|x| x.is_nan()), "{round}");

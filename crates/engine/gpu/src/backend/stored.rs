@@ -36,30 +36,25 @@
 //! [`DeviceLists`] remembers; places in an array of entries are those of one search of it.
 
 use super::{
-    filter::DeviceCutoffs, gpu::GpuBackend, lattice::DeviceLattice, lists::DeviceLists,
-    moved::Moved, points::DevicePoints, walk::PairOfPoints,
+    filter::DeviceCutoffs,
+    followed::{FollowedPoints, Judgement},
+    gpu::GpuBackend,
+    lists::DeviceLists,
+    moved::Moved,
+    nearest_image::{nearest_is_certain, rounded_inverse},
+    walk::PairOfPoints,
 };
 use crate::{
-    error::{Error, ErrorKind, fits},
-    handles::{DeviceView, PositionNumber},
-    launch::{
-        Entries, FilteredWalk, Following, Lattice, ListsToSort, Outlet, PairArrays, Points, Stored,
-    },
-    memory::{HostCopy, kept_buffers},
+    error::Error,
+    launch::{Entries, FilteredWalk, Lattice, ListsToSort, Outlet, PairArrays, Points, Stored},
+    memory::kept_buffers,
     traversal::{Candidates, Filtering, Strategy, Traversal, Work},
 };
-use nearfield_grid::Precision;
-use nearfield_grid::{self as grid, Bounds, Domain, Radius};
+use nearfield_grid::{self as grid, Precision, Radius};
 
 /// A relative margin, far above the rounding of a difference and of an image vector in `f32`, 2⁻²²
 /// together: images beyond it cannot be within the radius.
 const SLACK: f64 = 1.0 / (1u64 << 20) as f64;
-/// Rounding of a difference in boxes, as a share of the products that it is the sum of: three
-/// roundings of each factor and two of sums, and as much again.
-const BOXES_SLACK: f64 = 1.0 / (1u64 << 20) as f64;
-/// Error of a difference in boxes that does not change the nearest image of a neighbour; stored.cuh
-/// has the argument.
-const MAX_BOXES_ERROR: f64 = 0.003;
 
 kept_buffers! {
     /// Entries of lists as sorted places of sources, made by the first traversal of a search.
@@ -75,29 +70,6 @@ kept_buffers! {
     }
 }
 
-kept_buffers! {
-    /// Positions of a set since its lists with a skin were built.
-    pub struct FollowedPoints {
-        /// Position of now, and the caller's index as bits, of every point in the sorted order of
-        /// the build.
-        now: [f32; 4] = "positions of now",
-        /// In double precision the position of now of every point in that order.
-        now_given: [f64; 3] = "positions of now",
-        /// Bits of the largest squared displacement in turn, and a word that is zero.
-        moved: u32 = "displacements",
-        /// Positions in the caller's order, for a build: in double precision two elements each.
-        given: f32 = "positions",
-    }
-    with {
-        /// Which of the two words is the displacement of now.
-        turn: usize,
-        /// Positions were given since the build.
-        following: bool,
-        /// Where the host reads the displacement.
-        answer: Option<HostCopy<u32>>,
-    }
-}
-
 /// Lists with a skin, as a traversal reads them.
 #[derive(Debug, Clone, Copy)]
 pub struct Skin<'a> {
@@ -107,8 +79,8 @@ pub struct Skin<'a> {
     pub targets: &'a FollowedPoints,
     /// Positions of the sources.
     pub sources: &'a FollowedPoints,
-    /// How far two points may have moved together before a pair may be missing.
-    pub allowed: f64,
+    /// Whether a pair may be missing.
+    pub judgement: &'a Judgement,
     /// Cut-offs of types within the radius, for the larger ones that lists were found with.
     pub cutoffs: Option<&'a DeviceCutoffs>,
 }
@@ -194,154 +166,6 @@ impl GpuBackend {
         slots.search = search;
         Ok(())
     }
-
-    /// Takes positions of a set whose lists are kept, into the sorted order of the build, and
-    /// measures how far they are from those of the build, modulo the box; without waiting. Points
-    /// outside of `room` count as infinitely far away.
-    ///
-    /// # Errors
-    /// `ErrorKind::FieldLength` for another number of positions, `ErrorKind::Precision`,
-    /// `ErrorKind::OtherDevice`, `ErrorKind::Unsorted`, `ErrorKind::OutOfMemory` and
-    /// `ErrorKind::Driver`.
-    pub fn follow<T: PositionNumber>(
-        &self,
-        points: &DevicePoints,
-        lattice: &DeviceLattice,
-        room: &Bounds,
-        positions: &DeviceView<'_, T>,
-        followed: &mut FollowedPoints,
-    ) -> Result<(), Error> {
-        self.holds("positions", positions.ordinal())?;
-        points.check_sorted()?;
-        let (found, expected) = (T::PRECISION, points.precision());
-        if found != expected {
-            return Err(Error::from(ErrorKind::Precision { found, expected }));
-        }
-        fits("positions", positions.len(), points.len().saturating_mul(3))?;
-        if points.is_empty() {
-            return Ok(());
-        }
-        let stream = &self.stream;
-        match expected {
-            Precision::Single => followed.now.reserve(stream, points.len())?,
-            Precision::Double => followed.now_given.reserve(stream, points.len())?,
-        };
-        followed.moved.reserve_zeroed(stream, 2)?;
-        let (address, _held) = positions.device_ptr(stream);
-        followed.turn = 1 - followed.turn;
-        let set = Following {
-            positions: address,
-            low: room.min,
-            high: room.max,
-            ..followed.layout(points)
-        };
-        followed.following = true;
-        let in_box = Lattice::of_box(lattice.lattice());
-        self.shared.slots()?.follow(stream, &set, &in_box)?;
-        let answer = match &mut followed.answer {
-            Some(answer) => answer,
-            none => none.insert(self.host_copy_of(1)?),
-        };
-        (followed.moved).start_host_copy(stream, followed.turn, answer, 1)
-    }
-
-    /// The positions that a set was last [followed](Self::follow) to, in the caller's order and the
-    /// set's precision, which is that of `T`; None where there are none since the build. Does not
-    /// wait.
-    ///
-    /// # Errors
-    /// `ErrorKind::OutOfMemory` and `ErrorKind::Driver`.
-    pub fn followed_to<'a, T: PositionNumber>(
-        &self,
-        points: &DevicePoints,
-        followed: &'a mut FollowedPoints,
-    ) -> Result<Option<DeviceView<'a, T>>, Error> {
-        if !followed.following || T::PRECISION != points.precision() {
-            return Ok(None);
-        }
-        let (stream, count) = (&self.stream, points.len());
-        followed.given.reserve(stream, points.words(count))?;
-        let (set, given) = (followed.layout(points), followed.given.address());
-        self.shared.slots()?.positions(stream, &set, given)?;
-        let values = followed.given.values::<T>();
-        Ok(values
-            .and_then(|values| values.try_slice(0..3 * count))
-            .map(DeviceView))
-    }
-}
-
-impl FollowedPoints {
-    /// Lists were built from where the points are: none has moved.
-    pub fn was_built(&mut self) {
-        self.following = false;
-    }
-
-    /// The largest squared displacement of a point since the build, rounded up; infinite for what
-    /// is not a number. Waits for the last [`GpuBackend::follow`], and for no later work.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver).
-    pub fn moved_squared(&mut self) -> Result<f32, Error> {
-        match &mut self.answer {
-            Some(answer) if self.following => Ok(f32::from_bits(answer.read()?[0])),
-            _ => Ok(0.0),
-        }
-    }
-
-    /// Returns true if a pair may be missing from lists after displacements with these squares:
-    /// wherever kernels find so, which round otherwise, and hardly anywhere else.
-    pub fn may_miss(squares: [f32; 2], allowed: f64) -> bool {
-        const ABOVE_ROUNDING: f64 = 1.0 + 1.0 / (1u64 << 20) as f64;
-        let [targets, sources] = squares.map(|square| f64::from(square).sqrt());
-        let together = (targets + sources) * ABOVE_ROUNDING;
-        together > 0.0 && together > f64::from(below(allowed))
-    }
-
-    /// Bytes held on the device.
-    pub fn bytes(&self) -> usize {
-        self.held()
-    }
-
-    /// The word of the displacement of now; 0 where no point has moved.
-    fn moved_address(&self) -> u64 {
-        if self.following {
-            self.word(self.turn)
-        } else {
-            0
-        }
-    }
-
-    /// A set that is followed, without positions in the caller's order.
-    fn layout(&self, points: &DevicePoints) -> Following {
-        let built = points.layout();
-        let double = points.precision() == Precision::Double;
-        Following {
-            built: built.at,
-            given: if double { built.given } else { 0 },
-            positions: 0,
-            now: self.now.address(),
-            now_given: self.now_given.address(),
-            moved: self.word(self.turn),
-            next: self.word(1 - self.turn),
-            low: [0.0; 3],
-            high: [0.0; 3],
-            count: points.len() as u32,
-        }
-    }
-
-    fn word(&self, turn: usize) -> u64 {
-        self.moved.address() + (turn * size_of::<u32>()) as u64
-    }
-
-    /// Sorted points at the positions of now, and in double precision these positions.
-    fn at(&self, points: &DevicePoints) -> [u64; 2] {
-        let built = points.layout();
-        match points.precision() {
-            Precision::Single if self.following => [self.now.address(), 0],
-            Precision::Double if self.following => [built.at, self.now_given.address()],
-            _ => [built.at, built.given],
-        }
-    }
 }
 
 impl SlotsOfLists {
@@ -364,7 +188,7 @@ impl ListedPairs<'_> {
         let mut points = [of.targets_layout(), of.sources.layout()];
         let [targets, sources] = &mut points;
         let (radius, skin) = match &self.since {
-            None => (lattice.radius(), None),
+            None => (of.lattice.largest(), None),
             Some(Since::Skin(skin)) => {
                 [targets.at, targets.given] = skin.targets.at(of.targets);
                 [sources.at, sources.given] = skin.sources.at(of.sources);
@@ -381,15 +205,12 @@ impl ListedPairs<'_> {
         } else {
             Filtering::default()
         };
-        let moved = |followed: fn(&Skin<'_>) -> u64| skin.map_or(0, followed);
         Ok(VisitLists {
             stored: Stored {
-                moved_targets: moved(|skin| skin.targets.moved_address()),
-                moved_sources: moved(|skin| skin.sources.moved_address()),
-                allowed: skin.map_or(0.0, |skin| below(skin.allowed)),
+                stale: skin.map_or(0, |skin| skin.judgement.address()),
                 ..Stored::of(lattice, radius)
             },
-            candidates: candidates(lattice),
+            candidates: candidates(lattice, of.lattice.largest()),
             radius,
             filtering,
             points,
@@ -458,46 +279,18 @@ impl VisitLists {
     }
 }
 
-/// A number as `f32`, rounded down.
-fn below(value: f64) -> f32 {
-    let near = value as f32;
-    if f64::from(near) > value {
-        near.next_down()
-    } else {
-        near
-    }
-}
-
-/// How a traversal finds the images of a source that its lists name.
-pub(super) fn candidates(lattice: &grid::Lattice) -> Candidates {
+/// How a traversal finds the images of a source that its lists name, none farther than `largest`.
+pub(super) fn candidates(lattice: &grid::Lattice, largest: Radius) -> Candidates {
     let domain = lattice.domain();
     if !domain.is_periodic() {
         Candidates::ListedOpen
-    } else if lattice.repeats() || !nearest_is_certain(domain, lattice.radius()) {
+    } else if lattice.repeats() || !nearest_is_certain(domain, largest) {
         Candidates::ListedImages
     } else if domain.is_tilted() {
         Candidates::ListedTilted
     } else {
         Candidates::ListedNearest
     }
-}
-
-/// Returns true if rounding to `f32` does not change the nearest image of a source within the
-/// radius that is at most one box away.
-fn nearest_is_certain(domain: &Domain, radius: Radius) -> bool {
-    let vectors = domain.vectors().map(Option::unwrap_or_default);
-    let farthest = |k: usize| {
-        let boxes: f64 = vectors.iter().map(|vector| vector[k].abs()).sum();
-        radius.value_f64() + boxes
-    };
-    domain.inverse().into_iter().flatten().all(|row| {
-        let products: f64 = (0..3).map(|k| row[k].abs() * farthest(k)).sum();
-        let rounds = row.iter().all(|&x| {
-            let rounded = x as f32;
-            x == 0.0 || rounded.is_normal()
-        });
-        rounds && products * BOXES_SLACK <= MAX_BOXES_ERROR
-    })
 }
 
 impl Stored {
@@ -509,10 +302,8 @@ impl Stored {
             reach: radius.value_f64() * (1.0 + SLACK),
             slack: 2.0 * SLACK,
             row_length: rows.map(|[x, y, z]| x.hypot(y).hypot(z)),
-            moved_targets: 0,
-            moved_sources: 0,
-            inverse: rows.map(|row| row.map(|x| x as f32)),
-            allowed: 0.0,
+            stale: 0,
+            inverse: rounded_inverse(lattice.domain()),
             repeats: u32::from(lattice.repeats()),
         }
     }

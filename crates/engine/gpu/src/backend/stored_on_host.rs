@@ -345,7 +345,7 @@ where
         let pairs: usize = neighbors.iter().map(Vec::len).sum();
         // Threads of the host take their time, and most cases find images in the same two ways.
         let frequent = matches!(
-            candidates(&lattice),
+            candidates(&lattice, lattice.radius()),
             Candidates::ListedOpen | Candidates::ListedImages
         );
         let max_targets = if frequent { 100 } else { 600 };
@@ -369,7 +369,7 @@ where
         let exact = expected(case, neighbors);
         let radius = listed.lattice.radius();
         let stored = Stored::of(&listed.lattice, radius);
-        let own = candidates(&listed.lattice) as u32;
+        let own = candidates(&listed.lattice, listed.lattice.radius()) as u32;
         taken[own as usize] += 1;
         let other = if number % 4 == 1 {
             0

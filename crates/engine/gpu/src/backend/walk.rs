@@ -201,7 +201,7 @@ impl PairOfPoints<'_> {
         };
         FilteredWalk {
             walk,
-            filters: self.filter.layout(self.lattice, self.sources),
+            filters: (self.filter).layout(self.lattice, [self.targets, self.sources], self.share),
         }
     }
 }

@@ -9,7 +9,7 @@
 //! [`Geometry`] is more than a copy of numbers: it decides whether a table can be walked in `f32`,
 //! and by which margin. [`Table`] chooses the box of cells that a dense table covers.
 
-use crate::constants;
+use crate::constants::{self, JUDGED_PAIRS};
 use cudarc::driver::{DeviceRepr, ValidAsZeroBits, sys::CUdeviceptr};
 use nearfield_grid as grid;
 
@@ -209,9 +209,17 @@ nearfield_shared::shared_structs! {
         pub(crate) target_radii: u64,
         /// The same of every source, with room for `READ_AHEAD` more.
         pub(crate) source_radii: u64,
+        /// How many targets have radii above `bulk`, and their sorted places; 0 where none may.
+        pub(crate) wide_targets: u64,
+        /// The same of sources.
+        pub(crate) wide_sources: u64,
         /// The last pair that is kept of every target, where only the nearest are.
         pub(crate) nearest: u64,
-        /// The largest radius of a source, where these count.
+        /// `Lattice::inverse`, rounded, where pairs with wide points are compared one by one.
+        pub(crate) inverse: [[f32; 3]; 3],
+        /// The radius that cells are made for; 0 where that is the largest.
+        pub(crate) bulk: f32,
+        /// The largest radius of a source that is found by cells, where these count.
         pub(crate) largest_source: f32,
         /// What the walk around a target reaches is this times the radius of the target…
         pub(crate) per_radius: f32,
@@ -297,14 +305,10 @@ nearfield_shared::shared_structs! {
         pub(crate) slack: f64,
         /// Lengths of the rows of the inverse of the box.
         pub(crate) row_length: [f64; 3],
-        /// A word with the bits of the targets' largest squared displacement; 0 for none.
-        pub(crate) moved_targets: u64,
-        /// The same of the sources.
-        pub(crate) moved_sources: u64,
+        /// A word that is not 0 if lists with a skin may miss a pair; 0 where no point has moved.
+        pub(crate) stale: u64,
         /// Rows of the inverse of the box, rounded.
         pub(crate) inverse: [[f32; 3]; 3],
-        /// Sum of both displacements up to which lists hold every pair.
-        pub(crate) allowed: f32,
         /// 1 if lists may name a source several times; they ascend then.
         pub(crate) repeats: u32,
     }
@@ -332,6 +336,22 @@ nearfield_shared::shared_structs! {
         pub(crate) high: [f64; 3],
         /// Points.
         pub(crate) count: u32,
+    }
+
+    /// `Judged` of slots.cu: lists with a skin of some pairs of sets.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct Judged {
+        /// Words with the bits of the largest squared displacements of targets and of sources; 0
+        /// for points that have not moved.
+        pub(crate) moved: [[u64; 2]; JUDGED_PAIRS as usize],
+        /// A word that becomes 1 if one of the lists may miss a pair, else 0.
+        pub(crate) stale: u64,
+        /// Sums of both displacements up to which lists hold every pair.
+        pub(crate) allowed: [f32; JUDGED_PAIRS as usize],
+        /// How many pairs.
+        pub(crate) pairs: u32,
+        /// 1 if the word stays 1 where it is.
+        pub(crate) more: u32,
     }
 
     /// `Arguments` of children.cu. In device memory, because the launch of a child passes pointers
@@ -531,6 +551,7 @@ laid_out_for_kernels!(
     Stored,
     StoredLists,
     Following,
+    Judged,
     Arguments,
     Launches,
     Status,

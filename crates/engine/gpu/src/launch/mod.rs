@@ -50,11 +50,11 @@ pub use kernel::LaunchShape;
 pub(crate) use kernel::{SCAN_TILE, scan_tiles};
 pub use kernel_lattice::KernelLattice;
 pub(crate) use layout::{
-    Arguments as ChildArguments, FilteredWalk, Filters, Following, Geometry, Lattice, Launches,
-    MAX_UNIFORMS, Nearest, Outlet, PairArrays, PairOutput, Parts, Points, Row, Status, Stored,
-    StoredLists, StridedChannels, SystemArrays, SystemsStatus, Table, Walk,
+    Arguments as ChildArguments, FilteredWalk, Filters, Following, Geometry, Judged, Lattice,
+    Launches, MAX_UNIFORMS, Nearest, Outlet, PairArrays, PairOutput, Parts, Points, Row, Status,
+    Stored, StoredLists, StridedChannels, SystemArrays, SystemsStatus, Table, Walk,
 };
-pub(crate) use point_data::{PointDataKernels, TakenValues};
+pub(crate) use point_data::{PointDataKernels, TakenValues, WIDE_WORDS};
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
 pub(crate) use stored::{Entries, GatheredPoints, OverLists, PartOfLists, SlotKernels};
 pub(crate) use systems::{SystemsKernels, units};

@@ -1,7 +1,11 @@
 //! The kernels of point_data.cu: data of points from arrays of the device, checked there.
 
-use super::kernel::{Kernel, one_each};
+use super::{
+    kernel::{Kernel, LaunchShape, one_each},
+    layout::Points,
+};
 use crate::{
+    constants::{GRID_THREADS, MAX_WIDE},
     error::Error,
     memory::Queue,
     program::{Modules, Program},
@@ -9,12 +13,21 @@ use crate::{
 use cudarc::driver::sys::CUdeviceptr;
 use nearfield_grid::{Precision, Radius};
 
-/// The kernels, loaded when data of points first come from the device.
+/// Words of wide points: their number and places, in order and as they were found.
+pub(crate) const WIDE_WORDS: usize = 2 * (1 + MAX_WIDE as usize);
+
+/// Blocks that count radii: enough to read them at full speed, and few that add up what they found.
+const COUNTING_BLOCKS: u32 = 256;
+
+/// The kernels, loaded when data of points first come from the device, or points are wide.
 #[derive(Debug)]
 pub(crate) struct PointDataKernels {
     retire: Kernel,
     radii: Kernel,
     numbers: Kernel,
+    count_radii: Kernel,
+    find_wide: Kernel,
+    order_wide: Kernel,
 }
 
 /// Values of points, and where they go.
@@ -41,6 +54,9 @@ impl PointDataKernels {
             retire: Kernel::of(&module, "retire_refused")?,
             radii: Kernel::of(&module, "take_radii")?,
             numbers: Kernel::of(&module, "take_numbers")?,
+            count_radii: Kernel::of(&module, "count_radii")?,
+            find_wide: Kernel::of(&module, "find_wide")?,
+            order_wide: Kernel::of(&module, "order_wide")?,
         })
     }
 
@@ -96,6 +112,46 @@ impl PointDataKernels {
         unsafe {
             self.numbers
                 .start(queue, shape, &[&from, &wide, &count, &most, &to, &refused])
+        }
+    }
+
+    /// Counts radii that were taken, none above `most`, by halvings of it: the number of each class
+    /// and then the largest radius of each, which are zero before.
+    pub(crate) fn count(
+        &self,
+        queue: &Queue,
+        (radii, count): (CUdeviceptr, u32),
+        most: f32,
+        classes: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let blocks = count.div_ceil(GRID_THREADS).clamp(1, COUNTING_BLOCKS);
+        let shape = LaunchShape::of(blocks, GRID_THREADS);
+        // SAFETY: as count_radii declares: a radius per point, and two words for every class.
+        unsafe {
+            self.count_radii
+                .start(queue, shape, &[&radii, &count, &most, &classes])
+        }
+    }
+
+    /// Finds the sorted points whose radii are above `bulk`, ascending, behind their number, for
+    /// [`WIDE_WORDS`] words in all, which are zero before. If there are more than
+    /// [`MAX_WIDE`](crate::constants::MAX_WIDE), these are some of them.
+    pub(crate) fn wide(
+        &self,
+        queue: &Queue,
+        points: &Points,
+        radii: CUdeviceptr,
+        bulk: f32,
+        wide: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let (at, count) = (points.at, points.count);
+        let shape = one_each(count as usize);
+        let each = one_each(MAX_WIDE as usize);
+        // SAFETY: as find_wide and order_wide declare; sorted points name radii, and there is room
+        // for `MAX_WIDE` places twice, each time behind a number.
+        unsafe {
+            (self.find_wide).start(queue, shape, &[&at, &radii, &count, &bulk, &wide])?;
+            self.order_wide.start(queue, each, &[&wide])
         }
     }
 }

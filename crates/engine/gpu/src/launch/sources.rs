@@ -6,8 +6,9 @@
 //! [`CudaParts::HEADERS`](nearfield_pairs::CudaParts::HEADERS).
 
 use super::layout::{
-    Arguments, Filters, Following, Geometry, Lattice, Launches, Nearest, Outlet, PairArrays,
-    PairOutput, Parts, Points, Row, Status, Stored, StoredLists, SystemArrays, SystemsStatus, Walk,
+    Arguments, Filters, Following, Geometry, Judged, Lattice, Launches, Nearest, Outlet,
+    PairArrays, PairOutput, Parts, Points, Row, Status, Stored, StoredLists, SystemArrays,
+    SystemsStatus, Walk,
 };
 use crate::constants;
 use nearfield_pairs::texts::{FAST, SUM_TILE};
@@ -34,6 +35,18 @@ const FILTER: Header = Header::new(
     "filter.cuh",
     include_str!("../../../../../kernels/cuda/filter.cuh"),
 );
+const WIDE: Header = Header::new(
+    "wide.cuh",
+    include_str!("../../../../../kernels/cuda/wide.cuh"),
+);
+const FLAT_LISTS: Header = Header::new(
+    "flat_lists.cuh",
+    include_str!("../../../../../kernels/cuda/flat_lists.cuh"),
+);
+const FLAT_WIDE: Header = Header::new(
+    "flat_wide.cuh",
+    include_str!("../../../../../kernels/cuda/flat_wide.cuh"),
+);
 const PAIR_GEOMETRY: Header = Header::new(
     "pair_geometry.cuh",
     include_str!("../../../../../kernels/cuda/pair_geometry.cuh"),
@@ -46,6 +59,10 @@ const AROUND: Header = Header::new(
 const VISIT: Header = Header::new(
     "visit.cuh",
     include_str!("../../../../../kernels/cuda/visit.cuh"),
+);
+const NEAREST_IMAGE: Header = Header::new(
+    "nearest_image.cuh",
+    include_str!("../../../../../kernels/cuda/nearest_image.cuh"),
 );
 const PAIR_SEEN: Header = Header::new(
     "pair_seen.cuh",
@@ -213,13 +230,14 @@ pub const SLOTS: Source = Source {
     name: "slots",
     text: include_str!("../../../../../kernels/cuda/slots.cu"),
     headers: &[CONSTANTS, CELLS, CONTRACT],
-    layouts: &[Following::LAYOUT],
+    layouts: &[Following::LAYOUT, Judged::LAYOUT],
     launches_children: false,
     kernels: &[
         "slots_of_points",
         "slots_of_entries",
         "follow_points",
         "follow_given",
+        "judge_lists",
         "positions_of_points",
         "positions_of_given",
         "gather_points",
@@ -234,7 +252,14 @@ pub const POINT_DATA: Source = Source {
     headers: &[CONSTANTS, CELLS, CONTRACT],
     layouts: &[],
     launches_children: false,
-    kernels: &["retire_refused", "take_radii", "take_numbers"],
+    kernels: &[
+        "retire_refused",
+        "take_radii",
+        "take_numbers",
+        "count_radii",
+        "find_wide",
+        "order_wide",
+    ],
 };
 
 /// Pair kernels over stored lists.
@@ -250,6 +275,7 @@ pub const STORED: Source = Source {
         PAIR_GEOMETRY,
         FILTER,
         FAST,
+        NEAREST_IMAGE,
         STORED_PAIRS,
         WORK,
     ],
@@ -279,7 +305,11 @@ pub const FLAT: Source = Source {
         RINGS,
         FAST,
         WORK,
+        FLAT_LISTS,
         FLAT_PAIRS,
+        NEAREST_IMAGE,
+        WIDE,
+        FLAT_WIDE,
     ],
     layouts: &[],
     launches_children: false,
@@ -290,6 +320,9 @@ pub const FLAT: Source = Source {
         "flat_masks",
         "flat_masks_wrapped",
         "flat_expand",
+        "flat_wide",
+        "flat_wide_counts",
+        "flat_wide_lists",
         "gather_fields",
     ],
 };

@@ -7,7 +7,7 @@
 
 use super::{
     kernel::{Kernel, LaunchShape, WARP, one_each},
-    layout::{FilteredWalk, Following, Lattice, Outlet, Points, Stored},
+    layout::{FilteredWalk, Following, Judged, Lattice, Outlet, Points, Stored},
 };
 use crate::{
     constants::{FLAT_THREADS, GRID_THREADS, STORED_LANES},
@@ -67,6 +67,7 @@ pub(crate) struct SlotKernels {
     of_entries: Kernel,
     /// Single precision, and double.
     follow: [Kernel; 2],
+    judge: Kernel,
     positions: Kernel,
     positions_of_given: Kernel,
     gather: Kernel,
@@ -136,6 +137,7 @@ impl SlotKernels {
             of_points: kernel("slots_of_points")?,
             of_entries: kernel("slots_of_entries")?,
             follow: [kernel("follow_points")?, kernel("follow_given")?],
+            judge: kernel("judge_lists")?,
             positions: kernel("positions_of_points")?,
             positions_of_given: kernel("positions_of_given")?,
             gather: kernel("gather_points")?,
@@ -196,6 +198,12 @@ impl SlotKernels {
         // SAFETY: as follow_points and follow_given declare; all arrays of the precision have
         // elements for every point.
         unsafe { follow.start(queue, shape, &[set, the_box]) }
+    }
+
+    /// Whether lists with a skin of some pairs of sets may miss a pair.
+    pub(crate) fn judge(&self, queue: &Queue, judged: &Judged) -> Result<(), Error> {
+        // SAFETY: as judge_lists declares, for one warp; there is a word for the answer.
+        unsafe { (self.judge).start(queue, LaunchShape::of(1, WARP as u32), &[judged]) }
     }
 
     /// Positions that were followed, from sorted order back to the caller's.

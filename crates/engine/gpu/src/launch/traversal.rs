@@ -13,6 +13,14 @@
 //! Programs of double precision have one kernel, which compares proxies always; so have those that
 //! give every target a warp, which take either way by a branch.
 //!
+//! # Targets of large radius
+//!
+//! Where cells are made for the bulk of the radii, one kernel more is started behind each that
+//! walks, in programs of single precision with radii of single points. It has a block for each
+//! target whose radius is too large for the cells, and overwrites what the walk has written for it:
+//! no neighbours. How many there are is known on the device, so a fixed number of blocks takes them
+//! in turn.
+//!
 //! # How the strategies are launched
 //!
 //! - `flat`: one thread per target, or one warp where there are few.
@@ -20,11 +28,11 @@
 //!   batches of [`CHILD_BATCH`] cells. It launches grids, and the host waits for their status.
 
 use super::{
-    kernel::{CHILD_BATCH, Kernel, LaunchShape, WARP, one_each},
+    kernel::{Argument, CHILD_BATCH, Kernel, LaunchShape, WARP, one_each},
     layout::{FilteredWalk, Outlet, PairArrays, Points, StridedChannels},
     stored::OverLists,
 };
-use crate::constants::{FLAT_THREADS, LIST_THREADS, PARENT_THREADS};
+use crate::constants::{FLAT_THREADS, LIST_THREADS, PARENT_THREADS, WIDE_THREADS};
 use crate::{error::Error, memory::Queue, program::Module};
 use cudarc::driver::sys::CUdeviceptr;
 
@@ -64,6 +72,9 @@ pub(crate) struct Flat {
     lanes: usize,
     /// `flat_lists` also writes the geometry of pairs, and so takes arrays for it.
     geometry: bool,
+    /// `flat_wide` or `flat_wide_lists`, in programs with radii of single points: for targets
+    /// whose radii are too large for the cells.
+    wide: Option<Kernel>,
     /// In programs of lists that are made from masks.
     pub(crate) masks: Option<Box<Masks>>,
 }
@@ -75,6 +86,8 @@ pub(crate) struct Masks {
     count: Kernel,
     /// `flat_masks_wrapped`: the same where points have left a periodic box.
     wrapped: Option<Kernel>,
+    /// `flat_wide_counts`, as there.
+    wide: Option<Kernel>,
     /// `flat_expand`: from bits to lists.
     expand: Kernel,
     /// Maximum number of entries that a block may stage.
@@ -96,6 +109,8 @@ pub(crate) struct FlatKernels {
     pub(crate) apart: bool,
     /// Every target has a warp.
     pub(crate) warps: bool,
+    /// Radii may be too large for the cells.
+    pub(crate) wide: bool,
 }
 
 /// Kernels of children.cu.
@@ -159,20 +174,23 @@ impl Flat {
             masks,
             apart,
             warps,
+            wide,
         } = kernels;
-        let (traverse, threads) = if lists {
-            ("flat_lists", LIST_THREADS)
+        let (traverse, wide_targets, threads) = if lists {
+            ("flat_lists", "flat_wide_lists", LIST_THREADS)
         } else {
-            ("flat", FLAT_THREADS)
+            ("flat", "flat_wide", FLAT_THREADS)
         };
         let wrapped = (apart && !lists).then(|| Kernel::overlapping(module, "flat_wrapped"));
-        let masks = masks.then(|| Masks::load(module, apart, geometry));
+        let masks = masks.then(|| Masks::load(module, kernels));
+        let wide = wide.then(|| Kernel::overlapping(module, wide_targets));
         Ok(Self {
             traverse: Kernel::overlapping(module, traverse)?,
             wrapped: wrapped.transpose()?,
             threads,
             lanes: if warps { WARP } else { 1 },
             geometry,
+            wide: wide.transpose()?,
             masks: masks.transpose()?.map(Box::new),
         })
     }
@@ -190,7 +208,8 @@ impl Flat {
         // SAFETY: as flat and flat_lists declare; flat looks at no target behind the last of the
         // walk, flat_lists at none behind the outlet's last.
         unsafe { self.traverse.start(queue, shape, &[walk, outlet]) }?;
-        start_wrapped(self.wrapped.as_ref(), queue, walk, outlet)
+        start_wrapped(self.wrapped.as_ref(), queue, walk, outlet)?;
+        start_wide(self.wide.as_ref(), queue, walk, &[walk, outlet])
     }
 
     /// Writes the lists of `targets` targets from the outlet's first on, those that masks have not
@@ -209,8 +228,26 @@ impl Flat {
         let shape = LaunchShape::covering(targets.saturating_mul(self.lanes), self.threads);
         // SAFETY: as flat_lists declares with NF_GEOMETRY; it looks at no target behind the
         // outlet's last, and every array that is not null has as much room as the entries.
-        unsafe { self.traverse.start(queue, shape, &[walk, outlet, arrays]) }
+        unsafe { self.traverse.start(queue, shape, &[walk, outlet, arrays]) }?;
+        start_wide(self.wide.as_ref(), queue, walk, &[walk, outlet, arrays])
     }
+}
+
+/// Starts the kernel of flat_wide.cuh behind one of flat.cu, where targets may be wide; `values`
+/// are those that the other has taken.
+fn start_wide(
+    kernel: Option<&Kernel>,
+    queue: &Queue,
+    walk: &FilteredWalk,
+    values: &[&dyn Argument],
+) -> Result<(), Error> {
+    let Some(kernel) = kernel.filter(|_| walk.filters.wide_targets != 0) else {
+        return Ok(());
+    };
+    let shape = LaunchShape::of(WIDE_BLOCKS, WIDE_THREADS);
+    // SAFETY: as flat_wide, flat_wide_counts and flat_wide_lists declare: each takes what the
+    // kernel before it has taken, and writes the results of some of its targets.
+    unsafe { kernel.start(queue, shape, values) }
 }
 
 /// Starts the kernel beside one of flat.cu that takes its place where points have left the box.
@@ -230,14 +267,23 @@ fn start_wrapped(
     unsafe { kernel.start(queue, shape, &[walk, outlet]) }
 }
 
+/// Blocks of the kernels for wide targets, which take these in turn. A device holds about as many
+/// at a time.
+const WIDE_BLOCKS: u32 = 256;
+
 /// Blocks of the kernels for points that have left the box: about as many as a large device holds
 /// at a time, so that a kernel that has nothing to do ends soon.
 const WRAPPED_BLOCKS: u32 = 1_024;
 
 impl Masks {
-    /// The kernels of flat.cu; `apart`: also the one for points that have left the box;
-    /// `geometry`: lists come with the geometry of their pairs.
-    fn load(module: &Module, apart: bool, geometry: bool) -> Result<Self, Error> {
+    /// The kernels of flat.cu that make lists from masks.
+    fn load(module: &Module, kernels: FlatKernels) -> Result<Self, Error> {
+        let FlatKernels {
+            geometry,
+            apart,
+            wide,
+            ..
+        } = kernels;
         let expand = Kernel::overlapping(module, "flat_expand")?;
         let staged = staged_at_most(geometry);
         let allowed = |entries: &u32| expand.allow_shared(entries * staged_bytes(geometry));
@@ -246,6 +292,9 @@ impl Masks {
             count: Kernel::overlapping(module, "flat_masks")?,
             wrapped: apart
                 .then(|| Kernel::overlapping(module, "flat_masks_wrapped"))
+                .transpose()?,
+            wide: wide
+                .then(|| Kernel::overlapping(module, "flat_wide_counts"))
                 .transpose()?,
             expand,
             max_staged,
@@ -264,7 +313,8 @@ impl Masks {
         let shape = LaunchShape::covering(walk.walk.targets.count as usize, FLAT_THREADS);
         // SAFETY: as flat_masks declares; counts and masks have room for every target.
         unsafe { self.count.start(queue, shape, &[walk, outlet]) }?;
-        start_wrapped(self.wrapped.as_ref(), queue, walk, outlet)
+        start_wrapped(self.wrapped.as_ref(), queue, walk, outlet)?;
+        start_wide(self.wide.as_ref(), queue, walk, &[walk, outlet])
     }
 
     /// Writes the lists of `targets` targets from the outlet's first on, and the geometry of their

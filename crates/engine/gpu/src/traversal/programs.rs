@@ -232,6 +232,7 @@ impl Traversal {
                     masks: lists && self.has_masks(),
                     apart: self.is_apart(),
                     warps: self.by_warps,
+                    wide: self.filtering.radii && !self.double,
                 };
                 Traverse::Flat(Flat::load(&module, kernels)?)
             }

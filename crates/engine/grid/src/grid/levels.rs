@@ -19,20 +19,21 @@
 //!
 //! # Cost
 //!
-//! A build sorts every point once more and keeps its coordinates twice, 16 bytes a point, so that
-//! the next build finds the memory of this one. A target looks into every level, which takes some
-//! dozens of nanoseconds for a group of targets, so levels should be few. A point that reaches a
+//! A build sorts every point once more and keeps its coordinates twice, 16 bytes a point and in
+//! double precision 44, so that the next build finds the memory of this one. A target looks into
+//! every level, which takes some dozens of nanoseconds for a group of targets, so levels should be
+//! few. A point that reaches a
 //! hundred cells has thirty thousand rows, which are looked up once for its row of cells: far less
 //! than the points it finds there.
 //!
 //! **Invariant:** a grid with levels has all of its points in them, in the order of the levels, and
 //! the radius of a level is at least that of each of its points.
 
-use super::{Grid, Level};
+use super::{Grid, Level, SortedPoints};
 use crate::{
-    Bounds, Error, ErrorKind, Lattice, Precision, Radius,
+    Bounds, Error, ErrorKind, Lattice, Positions, Precision, Radius,
     lattice::rows::ROWS,
-    memory::{self, Shortage, with_room},
+    memory::{self, Shortage, collected, with_room},
     parallel::PoolLoops,
 };
 use rayon::prelude::*;
@@ -64,8 +65,8 @@ impl Level {
     ///
     /// # Errors
     /// [`Shortage`].
-    fn reaching(&self, radius: f32, of: &Lattice) -> Result<&Lattice, Shortage> {
-        let enough = |(reach, _): &&(Radius, _)| reach.value() >= radius;
+    fn reaching(&self, radius: f64, of: &Lattice) -> Result<&Lattice, Shortage> {
+        let enough = |(reach, _): &&(Radius, _)| reach.value_f64() >= radius;
         let Some((reach, lattice)) = self.reaches.iter().find(enough).or(self.reaches.last())
         else {
             return Ok(self.grid.lattice());
@@ -96,10 +97,21 @@ pub(super) struct LevelInReach<'a> {
 }
 
 impl Grid {
-    /// Sorts the points of `from`, which has no levels and is in single precision, into `levels`;
-    /// `level_of` says which one each of its sorted points belongs to. Everything else of `from` is
-    /// taken over: its lattice, whose radius bounds all radii, and its bounds. Memory of earlier
-    /// points is used again.
+    /// Returns true if the points may be sorted [into levels](Self::build_levels): in double
+    /// precision if no coordinate is more than 2²⁰ radii of the lattice from 0. What targets reach
+    /// in a level is then at least 2⁻²⁹ of that distance, far above the rounding of cells.
+    pub fn can_have_levels(&self) -> bool {
+        const FARTHEST: f64 = (1 << 20) as f64;
+        let radius = self.lattice.radius();
+        radius.precision() == Precision::Single
+            || (0..3).all(|axis| self.bounds.magnitude(axis) <= FARTHEST * radius.value_f64())
+    }
+
+    /// Sorts the points of `from`, which has no levels and [may have some](Self::can_have_levels),
+    /// into `levels`, whose radii are in the precision of its lattice and at least a 512th of its
+    /// radius; `level_of` says which one each of its sorted points belongs to. Everything else of
+    /// `from` is taken over: its lattice, whose radius bounds all radii, and its bounds. Memory of
+    /// earlier points is used again.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory); there are no points then.
@@ -109,7 +121,7 @@ impl Grid {
         levels: &[LevelSpec],
         level_of: &(dyn Fn(usize) -> u8 + Sync),
     ) -> Result<(), Error> {
-        debug_assert!(from.lattice.radius().precision() == Precision::Single);
+        debug_assert!(from.can_have_levels());
         let _span = tracing::debug_span!("grid.levels", points = from.points.len).entered();
         let built = self.sort_levels(from, levels, level_of);
         if built.is_err() {
@@ -131,20 +143,16 @@ impl Grid {
         let mut spare = std::mem::take(&mut self.levels).into_iter();
         self.points.len = 0;
         self.given = 0;
-        let mut parts = self.divide(from, levels.len(), level_of)?;
-        self.points.reserve(from.points.len)?;
-        self.points.resize(from.points.len);
+        let parts = divide(from, levels.len(), level_of)?;
+        self.points.resize_like(&from.points)?;
         let mut start = 0;
-        for (spec, (positions, slots)) in levels.iter().zip(&mut parts) {
+        for (spec, slots) in levels.iter().zip(parts) {
             let lattice = from.lattice.nested([spec.edge, spec.radius])?;
             let mut grid = spare
                 .next()
                 .map_or_else(|| Grid::new(lattice.clone()), |level| level.grid);
-            let given = (&*positions).into();
-            grid.build(given, Bounds::of(given, from.lattice.domain())?, &lattice)?;
-            self.take_level(from, &grid, slots, start)?;
-            // Each copy is freed before the next level is sorted.
-            (*positions, *slots) = (Vec::new(), Vec::new());
+            build_level(&mut grid, &from.points, &slots, &lattice)?;
+            self.take_level(from, &grid, &slots, start);
             let len = grid.points.len;
             self.levels.push(Level {
                 grid,
@@ -161,66 +169,20 @@ impl Grid {
         Ok(())
     }
 
-    /// Positions of the points of every level, and their slots in `from`.
-    ///
-    /// Points keep their order, so those of a cell come in the order of the sort before, which
-    /// depends on positions and lattice alone.
-    #[expect(clippy::type_complexity, reason = "used at one place")]
-    fn divide(
-        &self,
-        from: &Self,
-        levels: usize,
-        level_of: &(dyn Fn(usize) -> u8 + Sync),
-    ) -> Result<Vec<(Vec<[f32; 3]>, Vec<u32>)>, Error> {
-        let points = &from.points;
-        let mut of = memory::filled(points.len, 0u8, WHAT)?;
-        of.par_iter_mut()
-            .enumerate()
-            .with_min_len(1 << 12)
-            .run(|(slot, level)| *level = level_of(slot));
-        let mut counts = [0; MAX_LEVELS];
-        for &level in &of {
-            counts[usize::from(level)] += 1;
-        }
-        let mut parts = with_room(levels, WHAT)?;
-        for &count in &counts[..levels] {
-            parts.push((with_room(count, WHAT)?, with_room(count, WHAT)?));
-        }
-        for (slot, &level) in of.iter().enumerate() {
-            let (positions, slots) = &mut parts[usize::from(level)];
-            positions.push(points.position(slot));
-            slots.push(slot as u32);
-        }
-        Ok(parts)
-    }
-
     /// Takes the sorted points of a level over, to slots from `start` on; `slots` are theirs in
     /// `from`.
     ///
     /// Loops over candidates load vectors across the border of two levels, as they do across that
     /// of two cells.
-    fn take_level(
-        &mut self,
-        from: &Self,
-        level: &Self,
-        slots: &[u32],
-        start: usize,
-    ) -> Result<(), Error> {
+    fn take_level(&mut self, from: &Self, level: &Self, slots: &[u32], start: usize) {
         let (points, len) = (&level.points, level.points.len);
+        self.points.take_coordinates(points, start);
         let own = start..start + len;
-        for (to, from) in [
-            (&mut self.points.x, &points.x),
-            (&mut self.points.y, &points.y),
-            (&mut self.points.z, &points.z),
-        ] {
-            to[own.clone()].copy_from_slice(&from[..len]);
-        }
         let index = (&mut self.points.index[own], &points.index[..len]);
         index
             .into_par_iter()
             .with_min_len(1 << 12)
             .run(|(to, &at)| *to = from.points.index[slots[at as usize] as usize]);
-        Ok(())
     }
 
     /// Counts the boxes of all points, if any of `from` lies outside.
@@ -232,7 +194,7 @@ impl Grid {
         if from.points.wraps.is_empty() {
             wraps.clear();
         } else {
-            let place = |slot: usize| sorted.position(slot).map(f64::from);
+            let place = |slot: usize| sorted.position_f64(slot);
             wraps.count(sorted.len, &from.lattice, sorted.axes(), place)?;
         }
         self.points.wraps = wraps;
@@ -270,10 +232,10 @@ impl Grid {
         level: Option<usize>,
         counts: [bool; 2],
     ) -> impl Iterator<Item = Result<LevelInReach<'a>, Shortage>> {
-        let largest = self.lattice.radius().value();
+        let largest = self.lattice.radius().value_f64();
         let of = move |level: Option<&Level>, counts: bool| match (counts, level) {
             (false, _) => 0.0,
-            (true, Some(level)) => level.radius.value(),
+            (true, Some(level)) => level.radius.value_f64(),
             (true, None) => largest,
         };
         let target = of(level.and_then(|level| targets.levels.get(level)), counts[0]);
@@ -330,6 +292,52 @@ impl Grid {
     }
 }
 
+/// The slots in `from` of the points of every level.
+///
+/// Points keep their order, so those of a cell come in the order of the sort before, which depends
+/// on positions and lattice alone.
+fn divide(
+    from: &Grid,
+    levels: usize,
+    level_of: &(dyn Fn(usize) -> u8 + Sync),
+) -> Result<Vec<Vec<u32>>, Error> {
+    let mut of = memory::filled(from.points.len, 0u8, WHAT)?;
+    of.par_iter_mut()
+        .enumerate()
+        .with_min_len(1 << 12)
+        .run(|(slot, level)| *level = level_of(slot));
+    let mut counts = [0; MAX_LEVELS];
+    for &level in &of {
+        counts[usize::from(level)] += 1;
+    }
+    let mut parts = with_room(levels, WHAT)?;
+    for &count in &counts[..levels] {
+        parts.push(with_room(count, WHAT)?);
+    }
+    for (slot, &level) in (0..).zip(&of) {
+        parts[usize::from(level)].push(slot);
+    }
+    Ok(parts)
+}
+
+/// Sorts the points at some slots into cells, by a copy of their positions as they were given.
+fn build_level(
+    grid: &mut Grid,
+    points: &SortedPoints,
+    slots: &[u32],
+    lattice: &Lattice,
+) -> Result<(), Error> {
+    let slots = slots.iter().map(|&slot| slot as usize);
+    let mut build = |positions: Positions<'_>| {
+        let bounds = Bounds::of(positions, lattice.domain())?;
+        grid.build(positions, bounds, lattice)
+    };
+    match points.double() {
+        None => build((&collected(slots.map(|slot| points.position(slot)), WHAT)?).into()),
+        Some(double) => build((&collected(slots.map(|slot| double.position(slot)), WHAT)?).into()),
+    }
+}
+
 /// The memory that was refused for rows, which is all that can go wrong with a radius that is no
 /// larger than one for which there is a lattice.
 fn shortage(error: &Error) -> Shortage {
@@ -343,13 +351,13 @@ fn shortage(error: &Error) -> Shortage {
 /// and halves of the lattice's.
 fn reaches(lattice: &Lattice, levels: &[LevelSpec]) -> Vec<(Radius, OnceLock<Lattice>)> {
     let largest = lattice.radius();
-    let halves = (0..MAX_LEVELS as i32).map(|halvings| largest.value() * 0.5f32.powi(halvings));
-    let halves = halves.filter_map(|radius| Radius::new(radius).ok());
+    let halves = (0..MAX_LEVELS as i32).map(|halvings| largest.value_f64() * 0.5f64.powi(halvings));
+    let halves = halves.filter_map(|radius| Radius::in_precision(radius, largest.precision()).ok());
     let mut reaches: Vec<Radius> = (levels.iter().map(|level| level.radius))
         .chain(halves)
         .collect();
-    reaches.sort_by(|a, b| a.value().total_cmp(&b.value()));
-    reaches.dedup_by(|a, b| a.value() == b.value());
+    reaches.sort_by(|a, b| a.value_f64().total_cmp(&b.value_f64()));
+    reaches.dedup_by(|a, b| a.value_f64() == b.value_f64());
     let reach = |radius: Radius| (radius, OnceLock::new());
     reaches.into_iter().map(reach).collect()
 }

@@ -314,6 +314,40 @@ impl SortedPoints {
         self.index[len..].fill(u32::MAX);
     }
 
+    /// Makes the arrays as long as those of `like`, and as many.
+    pub(super) fn resize_like(&mut self, like: &Self) -> Result<(), Error> {
+        self.reserve(like.len)?;
+        self.resize(like.len);
+        self.double = match (like.double.is_some(), self.double.take()) {
+            (false, _) => None,
+            (true, double) => {
+                let mut double = double.unwrap_or_default();
+                double.reserve(like.len)?;
+                double.resize(like.len);
+                Some(double)
+            }
+        };
+        Ok(())
+    }
+
+    /// Takes over coordinates, which are all of those of `from`, at the slots from `start` on.
+    pub(super) fn take_coordinates(&mut self, from: &Self, start: usize) {
+        let own = start..start + from.len;
+        for (to, from) in [
+            (&mut self.x, &from.x),
+            (&mut self.y, &from.y),
+            (&mut self.z, &from.z),
+        ] {
+            to[own.clone()].copy_from_slice(&from[..own.len()]);
+        }
+        if let (Some(to), Some(from)) = (&mut self.double, &from.double) {
+            for (to, from) in to.axes.iter_mut().zip(&from.axes) {
+                to[own.clone()].copy_from_slice(&from[..own.len()]);
+            }
+            to.filter_r2[own.clone()].copy_from_slice(&from.filter_r2[..own.len()]);
+        }
+    }
+
     /// Computes proxies and filter radii from the positions in double precision, once these are
     /// sorted. By vectors, which is why positions are sorted first, and proxies are not sorted with
     /// them. Nothing is done in single precision.

@@ -115,6 +115,17 @@ impl Radius {
         }
     }
 
+    /// Checks a radius for searching in this precision, to which it is rounded.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn in_precision(value: f64, precision: Precision) -> Result<Self, Error> {
+        match precision {
+            Precision::Single => Self::rounded(value),
+            Precision::Double => Self::new_f64(value),
+        }
+    }
+
     /// Checks a radius for searching in the precision it was given in.
     ///
     /// # Errors

@@ -61,7 +61,7 @@ use crate::{
 use axis::{Axis, AxisScale, Cell, OpenScale, PHASE, Placing, straight_axes};
 pub(crate) use double::Frame;
 pub use proxies::WrappedProxies;
-use rows::{MAX_IMAGES, Reach, Row, images_within, single_slack, stencil};
+use rows::{MAX_IMAGES, Reach, Row, images_within, stencil};
 use std::sync::Arc;
 
 /// Cells of edge r/K for one radius and domain, shared by all point sets of an engine.
@@ -207,7 +207,7 @@ impl Lattice {
             rows: Arc::new(rows),
             frame,
             proxies,
-            slack: single_slack(&seen, bounds),
+            slack: rows::slack(radius.precision(), &seen, bounds),
         })
     }
 

@@ -14,6 +14,12 @@
 //! 2⁻²⁰ρ/e. So it holds for any edge. Only the tiny share that is taken off a reach before it is
 //! rounded up must stay below that enlargement where the reach is a cell or more, which it does.
 //!
+//! In double precision a cell coordinate on an open axis is off by three roundings of the distance
+//! from the centre, 2⁻⁵¹·⁴ of it, and a reach is enlarged by a 256th, so nothing is lost as long as
+//! that distance is below 2⁴¹ reaches ([`Grid::can_have_levels`](crate::Grid::can_have_levels)). On
+//! periodic axes rounding adds a length that does not depend on the cells. Proxies and filter radii
+//! are those of the largest radius on all lattices.
+//!
 //! Axes are open where they are for the largest radius, so all lattices of an engine count the same
 //! boxes between a point and its image inside.
 
@@ -23,17 +29,16 @@ use super::{
     rows::{Reach, Row, stencil},
     tilted,
 };
-use crate::{Error, Precision, Radius};
+use crate::{Error, Radius};
 use std::sync::Arc;
 
 impl Lattice {
     /// Cells for the radius `cells` in the same domain, with the rows that points within `reach`
-    /// lie in; in single precision. Neither radius may be larger than this one.
+    /// lie in. Neither radius may be larger than this one, and both are of its precision.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
     pub(crate) fn nested(&self, [cells, reach]: [Radius; 2]) -> Result<Self, Error> {
-        debug_assert_eq!(self.radius.precision(), Precision::Single);
         let (axes, rows, reached) = match self.seen.tilt() {
             Some(tilt) => {
                 // Roundings are powers of two of something, in units of the radius. So for a

@@ -45,19 +45,12 @@ impl Reach {
     /// axes, which keeps cells cubes. Beyond that every axis gets its own: one long box must not
     /// enlarge the cells along the others.
     pub(super) fn new(radius: Radius, domain: &Domain, bounds: &Bounds) -> Self {
-        match radius.precision() {
-            Precision::Single => Self::with_slack(radius, single_slack(domain, bounds)),
-            Precision::Double => Self::enlarged(
-                radius.value_f64(),
-                double::ENLARGEMENT,
-                double::slack(domain, bounds),
-            ),
-        }
+        Self::with_slack(radius, slack(radius.precision(), domain, bounds))
     }
 
-    /// In single precision, with this much added along each axis by rounding.
+    /// With this much added along each axis by rounding.
     pub(super) fn with_slack(radius: Radius, slack: [f64; 3]) -> Self {
-        Self::enlarged(f64::from(radius.value()), SINGLE_ENLARGEMENT, slack)
+        Self::enlarged(radius.value_f64(), enlargement(radius.precision()), slack)
     }
 
     /// A radius with what rounding adds to it.
@@ -87,12 +80,28 @@ impl Reach {
 }
 
 /// Share by which a radius is enlarged in single precision.
-pub(super) const SINGLE_ENLARGEMENT: f64 = 1.0 + 1.0 / (1 << 20) as f64;
+const SINGLE_ENLARGEMENT: f64 = 1.0 + 1.0 / (1 << 20) as f64;
+
+/// Share by which a radius is enlarged.
+pub(super) fn enlargement(precision: Precision) -> f64 {
+    match precision {
+        Precision::Single => SINGLE_ENLARGEMENT,
+        Precision::Double => double::ENLARGEMENT,
+    }
+}
+
+/// What rounding may add to a distance along each axis.
+pub(super) fn slack(precision: Precision, domain: &Domain, bounds: &Bounds) -> [f64; 3] {
+    match precision {
+        Precision::Single => single_slack(domain, bounds),
+        Precision::Double => double::slack(domain, bounds),
+    }
+}
 
 /// What rounding may add to a distance along each axis in single precision: a share of the length
 /// of the box and of the extent of the points in whole boxes, a power of two of them; 0 where it is
 /// open.
-pub(super) fn single_slack(domain: &Domain, bounds: &Bounds) -> [f64; 3] {
+fn single_slack(domain: &Domain, bounds: &Bounds) -> [f64; 3] {
     let (lengths, extent) = (domain.lengths(), bounds.extent());
     std::array::from_fn(|axis| {
         lengths[axis].map_or(0.0, |length| {

@@ -44,8 +44,7 @@
 
 use super::{
     axis::{Axis, FARTHEST_CELL, Period, floor, open_cell},
-    double::ENLARGEMENT,
-    rows::{MAX_IMAGES, ROWS, Row, SINGLE_ENLARGEMENT, cells_reached, images_within},
+    rows::{MAX_IMAGES, ROWS, Row, cells_reached, enlargement, images_within},
 };
 use crate::{
     Bounds, Domain, Error, ErrorKind, Precision, Radius, domain::tilt::Tilt, domain::tilt::norm,
@@ -77,12 +76,8 @@ pub(super) fn cells(
     subdivision: [f64; 3],
     bounds: &Bounds,
 ) -> Result<Cells, Error> {
-    let enlargement = match radius.precision() {
-        Precision::Single => SINGLE_ENLARGEMENT,
-        Precision::Double => ENLARGEMENT,
-    };
     let rounding = rounding(radius, domain, tilt, bounds);
-    let enlarged = (radius.value_f64() + rounding) * enlargement;
+    let enlarged = (radius.value_f64() + rounding) * enlargement(radius.precision());
     for k in (0..3).filter(|&k| domain.lengths()[k].is_some()) {
         let width = tilt.width(k);
         if enlarged / width > MAX_IMAGES {
@@ -137,8 +132,7 @@ fn rows(enlarged: f64, tilt: &Tilt, axes: &[Axis; 3]) -> Result<Vec<Row>, Error>
     Stencil::new(enlarged, tilt, per_box).rows()
 }
 
-/// Cells for one radius and the rows within another, in single precision; rounding adds up to
-/// `rounding` to either.
+/// Cells for one radius and the rows within another; rounding adds up to `rounding` to either.
 ///
 /// # Errors
 /// [`ErrorKind::OutOfMemory`].
@@ -148,7 +142,8 @@ pub(super) fn nested(
     tilt: &Tilt,
     rounding: f64,
 ) -> Result<Cells, Error> {
-    let enlarged = |radius: Radius| (radius.value_f64() + rounding) * SINGLE_ENLARGEMENT;
+    let enlarged =
+        |radius: Radius| (radius.value_f64() + rounding) * enlargement(radius.precision());
     let axes = axes(enlarged(cells), domain, tilt, [1.0; 3]);
     Ok(Cells {
         rows: rows(enlarged(reach), tilt, &axes)?,

@@ -147,6 +147,10 @@ pub(crate) struct SetInput<'a> {
     pub(crate) grid: &'a LazyGrid,
     /// Tells the positions of the set from those it had before.
     pub(crate) stamp: u64,
+    /// Radii of its points as given; of another number than these where it has none of their own.
+    pub(crate) radii: Radii<'a>,
+    /// Tells the radii from those before.
+    pub(crate) radii_stamp: u64,
 }
 
 /// The settings of an engine that concern a backend.

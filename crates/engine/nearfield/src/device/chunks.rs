@@ -110,8 +110,7 @@ impl DeviceEngine {
     ) -> Result<DeviceListChunks, Error> {
         self.known(targets)?;
         self.known(sources)?;
-        while !self.settle_all()? {}
-        self.settle_data()?;
+        while !self.settle_all()? || !self.settle_data()? {}
         let mut storage = PartialLists::default();
         let ascending = self.settings.order == ListOrder::Ascending;
         storage.want(quantities, ascending, self.filters.has_nearest());

@@ -48,8 +48,8 @@ use std::{
 pub enum Progress {
     /// Everything computed since the last call is valid.
     Valid,
-    /// Points had left their cells, or lists their storage. There is room now: repeat what was
-    /// computed since the updates; they stand.
+    /// Points had left their cells, or lists their storage, or radii from the device ask for other
+    /// cells. These are there now: repeat what was computed since the updates; they stand.
     Repeat,
 }
 
@@ -190,7 +190,7 @@ impl DeviceEngine {
             .retain(|(targets, sources), _| *targets != slot && *sources != slot);
         // The next set in this slot has data of its own.
         let left = &mut self.sets[slot];
-        (left.data, left.given) = Default::default();
+        (left.data, left.given, left.radii) = Default::default();
         self.slots.free(set);
         Ok(())
     }

@@ -9,21 +9,26 @@
 
 use super::{
     engine::DeviceEngine,
-    set::{DeviceSetId, GivenData},
+    set::{DeviceSetId, GivenData, RadiusSizes},
 };
 use crate::{Error, ErrorKind, PointSetId, backend::next_stamp};
 use nearfield_gpu::{
     DevicePointData, DeviceView, ErrorKind as GpuErrorKind, GpuBackend, PointNumber,
     PositionNumber, RefusedPointData, RefusedValues,
 };
-use nearfield_grid::{Radius, Value};
+use nearfield_grid::{Precision, Radius, Value};
 
 impl DeviceEngine {
     /// As [`set_radii`](Self::set_radii), from an array of the GPU with a radius per point, in
     /// `f32` or `f64`, which is copied. Does not wait: for radii that adapt in every step.
     ///
+    /// The device counts how large they are. If cells of another size are better for them,
+    /// [`finish`](Self::finish) makes these and returns
+    /// [`Progress::Repeat`](super::Progress::Repeat).
+    ///
     /// As the host does not see the largest of the radii, searches in which those of sources count
-    /// look as far as the radius of the engine: choose it no larger than need be.
+    /// look as far as the radius that cells are made for: choose that of the engine no larger than
+    /// need be.
     ///
     /// ```no_run
     /// use nearfield::{RadiusRule, device::{DeviceEngine, DeviceView}};
@@ -59,7 +64,12 @@ impl DeviceEngine {
                 backend.receive_radii(data, radii, largest, points, stamp)
             },
             |given, points| given.radii = Some(points),
-        )
+        )?;
+        self.sets[set.slot()].radii = match largest.precision() {
+            Precision::Single => RadiusSizes::Counting,
+            Precision::Double => RadiusSizes::Unknown,
+        };
+        Ok(())
     }
 
     /// As [`set_types`](Self::set_types), from an array of the GPU with a whole number per point,
@@ -156,12 +166,13 @@ impl DeviceEngine {
 
     /// Looks what was refused of the data that came from the device. Sets lose these data, and
     /// what was computed since the last call does not stand; nor does it if the data were replaced
-    /// since, which then is no error.
+    /// since, which then is no error. Returns false if radii ask for other cells, into which all
+    /// sets are sorted.
     ///
     /// # Errors
     /// What is wrong with the data of the first such set.
-    pub(super) fn settle_data(&mut self) -> Result<(), Error> {
-        let mut first = None;
+    pub(super) fn settle_data(&mut self) -> Result<bool, Error> {
+        let (mut first, mut counted) = (None, false);
         for slot in 0..self.sets.len() {
             let set = self.slots.id(slot);
             let refused = match self.backend.refused_data(&mut self.sets[slot].data) {
@@ -176,10 +187,15 @@ impl DeviceEngine {
                 self.outdate(set);
                 self.sorted_anew = true;
             }
+            let DeviceSetId { data, radii, .. } = &mut self.sets[slot];
+            if let (RadiusSizes::Counting, Some(counts)) = (*radii, data.radius_counts()) {
+                *radii = RadiusSizes::Counted(counts.into());
+                counted = true;
+            }
             if let Some(error) = self.refusal(set, refused) {
-                let given = &mut self.sets[slot].given;
+                let DeviceSetId { given, radii, .. } = &mut self.sets[slot];
                 if refused.radii.is_some() {
-                    given.radii = None;
+                    (given.radii, *radii) = (None, RadiusSizes::Unknown);
                 }
                 if refused.types.is_some() {
                     given.types = None;
@@ -191,7 +207,12 @@ impl DeviceEngine {
                 first.get_or_insert(error);
             }
         }
-        first.map_or(Ok(()), Err)
+        if let Some(error) = first {
+            return Err(error);
+        }
+        let fits = !counted || !self.fit_radii()?;
+        self.sorted_anew |= !fits;
+        Ok(fits)
     }
 
     /// The error of data that were refused, if any were: as that of data from the host.

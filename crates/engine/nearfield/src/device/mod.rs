@@ -162,6 +162,7 @@
 //! [`gpu::ErrorKind::Forked`](crate::error::gpu::ErrorKind), and dropping it there does nothing.
 
 mod builder;
+mod bulk;
 mod chunks;
 mod engine;
 mod fields;

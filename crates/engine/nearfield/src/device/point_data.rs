@@ -13,9 +13,12 @@
 use super::{
     engine::DeviceEngine,
     filters::stamped,
-    set::{DeviceSetId, GivenData},
+    set::{DeviceSetId, GivenData, RadiusSizes},
 };
-use crate::{Error, ErrorKind, ListKind, PointSetId, RadiusRule, own_radii::OwnRadii};
+use crate::{
+    Error, ErrorKind, ListKind, PointSetId, RadiusRule, backend::gpu::RadiusClasses,
+    own_radii::OwnRadii,
+};
 use nearfield_cpu::{ChosenPoints, CpuBackend, ExclusionArrays, Exclusions, PointTypes};
 use nearfield_gpu::{HostExclusions, HostPointData};
 use nearfield_grid::{Radii, Radius};
@@ -181,15 +184,21 @@ impl DeviceEngine {
     ) -> Result<(), Error> {
         let (points, radii) = (self.points(set)?, radii.into());
         let largest = self.largest_own_radius(set)?;
-        CpuBackend::new(1)?
-            .check_radii(radii, points, largest)
+        let cpu = CpuBackend::new(1)?;
+        cpu.check_radii(radii, points, largest)
             .map_err(|source| ErrorKind::Radii { set, source })?;
         let radii = OwnRadii::copy_of(radii, largest.precision())?;
         let given = HostPointData {
             radii: Some(stamped(radii.get())),
             ..HostPointData::default()
         };
-        self.take(set, given, |given| given.radii = Some(points))
+        self.sets[set.slot()].radii = RadiusSizes::Unknown;
+        self.take(set, given, |given| given.radii = Some(points))?;
+        if let Radii::Single(radii) = radii.get() {
+            let classes = RadiusClasses::of(radii, largest.value(), &cpu);
+            self.sets[set.slot()].radii = RadiusSizes::Counted(classes);
+        }
+        self.fit_radii().map(drop)
     }
 
     /// The largest radius that points of a set may have of their own, if they may.

@@ -32,7 +32,7 @@ use crate::{
     error::MissingLists,
 };
 use nearfield_gpu::{self as gpu, DeviceLattice, PositionBounds, SortOutcome};
-use nearfield_grid::{Bounds, Domain, Lattice, Precision};
+use nearfield_grid::{Bounds, Domain, Lattice, Precision, Radius};
 
 /// Room around the points of an open axis, in edges of the radius…
 const ROOM_IN_RADII: f64 = 2.0;
@@ -128,7 +128,7 @@ impl DeviceEngine {
     }
 
     /// Bounds of a set, which gets room around them.
-    fn measure(&mut self, set: PointSetId) -> Result<Bounds, Error> {
+    pub(super) fn measure(&mut self, set: PointSetId) -> Result<Bounds, Error> {
         let domain = self.settings.domain.clone().map_err(ErrorKind::Setup)?;
         // Free positions may lie wherever there are points.
         let others = if self.queries == Some(set) {
@@ -137,7 +137,7 @@ impl DeviceEngine {
         } else {
             Bounds::EMPTY
         };
-        let DeviceSetId { points, room, .. } = &mut self.sets[set.slot()];
+        let DeviceSetId { points, .. } = &mut self.sets[set.slot()];
         let on_device = |source| Error::from(ErrorKind::OnDevice { set, source });
         let bounds = match self.backend.measure(points).map_err(on_device)? {
             PositionBounds::Bounds(bounds) => bounds,
@@ -145,9 +145,14 @@ impl DeviceEngine {
                 return Err(on_device(gpu::ErrorKind::NotFinite { first, count }.into()));
             }
         };
+        let DeviceSetId { measured, room, .. } = &mut self.sets[set.slot()];
+        (*measured, *room) = (bounds, bounds);
+        let bulk = self.bulk()?;
         let DeviceEngineBuilder {
             radius, precision, ..
         } = self.settings;
+        let radius = bulk.map_or(radius, |bulk| bulk.value_f64());
+        let DeviceSetId { points, room, .. } = &mut self.sets[set.slot()];
         *room = with_room(&bounds, &domain, radius, precision);
         if !points.is_empty() {
             *room = room.union(&self.settings.within).union(&others);
@@ -158,21 +163,28 @@ impl DeviceEngine {
     /// Sorts a set into the room around it, and all others if the cells are others now.
     ///
     /// Cost: a sort of one set, or of all if the lattice changes.
-    fn refit(&mut self, bounds: &Bounds, set: PointSetId) -> Result<(), Error> {
-        let cells = self.cells_for(bounds, set)?;
-        let mut lattice = self.lattice_of(cells)?;
-        let same = |old: &DeviceLattice| *old.lattice() == lattice;
+    pub(super) fn refit(&mut self, bounds: &Bounds, set: PointSetId) -> Result<(), Error> {
+        let bulk = self.bulk()?;
+        let cells = self.cells_for(bounds, set, bulk)?;
+        let mut lattice = self.lattice_of(cells, bulk)?;
+        let largest = self.settings.checked_radius().map_err(ErrorKind::Setup)?;
+        let same = |old: &DeviceLattice| *old.lattice() == lattice && old.largest() == largest;
         let others = !self.lattice.as_ref().is_some_and(same);
         if others {
             if self.look_at_others(set) {
-                lattice = self.lattice_of(cells)?;
+                lattice = self.lattice_of(cells, bulk)?;
             }
             let made = self.backend.lattice(&lattice, cells.per_radius)?;
-            let cubic = self.lattice_of(GpuCells {
+            let cubic = GpuCells {
                 along_x: 1,
                 ..cells
-            })?;
-            *self.lattice = Some(made.dividing(cubic, cells.along_x));
+            };
+            let cubic = self.lattice_of(cubic, bulk)?;
+            let made = made.dividing(cubic, cells.along_x);
+            *self.lattice = match bulk {
+                Some(_) => made.for_bulk(largest),
+                None => Some(made),
+            };
             self.sets.iter_mut().for_each(|set| set.points.unsort());
             self.named.outdate(None);
             for lists in self.lists.values_mut() {
@@ -203,20 +215,27 @@ impl DeviceEngine {
 
     /// The cells that all sets share; `bounds` are those of `set`, for whose points they are chosen
     /// if it is the first that has some.
-    fn cells_for(&mut self, bounds: &Bounds, set: PointSetId) -> Result<GpuCells, Error> {
+    fn cells_for(
+        &mut self,
+        bounds: &Bounds,
+        set: PointSetId,
+        bulk: Option<Radius>,
+    ) -> Result<GpuCells, Error> {
+        let radius = bulk.map_or(self.settings.radius, |bulk| bulk.value_f64());
+        let same = |lattice: &DeviceLattice| lattice.bulk() == bulk.map(|bulk| bulk.value());
         Ok(match (self.settings.subdivision, &*self.lattice) {
             // Cells for no points suit none.
-            (0, Some(lattice)) if lattice.points() != 0 => GpuCells {
+            (0, Some(lattice)) if lattice.points() != 0 && same(lattice) => GpuCells {
                 per_radius: lattice.subdivision(),
                 along_x: lattice.along_x(),
             },
             (0, _) => {
-                let edges = [self.settings.radius; 3];
+                let edges = [radius; 3];
                 let points = self.sets[set.slot()].points.len();
                 let occupancy = Occupancy::new(points, bounds.extent(), edges);
                 let occupancy = match self.settings.strategy {
                     Strategy::Flat if points >= MANY_POINTS => {
-                        occupancy.of_points(self.occupancy(set)?)
+                        occupancy.of_points(self.occupancy(set, bulk)?)
                     }
                     _ => occupancy,
                 };
@@ -231,11 +250,12 @@ impl DeviceEngine {
 
     /// Mean occupancy of the cells of a set's points, which is sorted into cells whose edge is the
     /// radius.
-    fn occupancy(&mut self, set: PointSetId) -> Result<f64, Error> {
-        let lattice = self.lattice_of(GpuCells {
+    fn occupancy(&mut self, set: PointSetId, bulk: Option<Radius>) -> Result<f64, Error> {
+        let cells = GpuCells {
             per_radius: 1,
             along_x: 1,
-        })?;
+        };
+        let lattice = self.lattice_of(cells, bulk)?;
         let lattice = self.backend.lattice(&lattice, 1)?;
         let DeviceSetId { points, room, .. } = &mut self.sets[set.slot()];
         let sorted = self.backend.sort(points, &lattice, room);
@@ -243,13 +263,18 @@ impl DeviceEngine {
         occupancy.map_err(|source| ErrorKind::OnDevice { set, source }.into())
     }
 
-    /// A lattice for the rooms of all sets.
-    fn lattice_of(&self, cells: GpuCells) -> Result<Lattice, Error> {
+    /// A lattice for the rooms of all sets, with cells for all radii or for the `bulk` of them.
+    pub(super) fn lattice_of(
+        &self,
+        cells: GpuCells,
+        bulk: Option<Radius>,
+    ) -> Result<Lattice, Error> {
         let domain = self.settings.domain.clone().map_err(ErrorKind::Setup)?;
         let all = self.sets.iter().map(|set| set.room);
         let all = all.fold(Bounds::EMPTY, |all, room| all.union(&room));
         let radius = self.settings.checked_radius().map_err(ErrorKind::Setup)?;
-        (cells.lattice(radius, domain, &all)).map_err(|source| ErrorKind::Setup(source).into())
+        (cells.lattice(bulk.unwrap_or(radius), domain, &all))
+            .map_err(|source| ErrorKind::Setup(source).into())
     }
 
     /// Measures the sets but one whose positions are provisional, before all are sorted into other

@@ -2,9 +2,10 @@
 //!
 //! The lists are those of a [`DeviceEngine`] with the radius r + skin. An update does not sort: one
 //! kernel brings the positions into the order in which points were sorted for the lists, and finds
-//! the largest displacement since. Kernels over the lists read that displacement on the device and
-//! do nothing if a pair may be missing, so the host learns it while they run and not before. It
-//! then builds the lists anew, and the kernels are started once more.
+//! the largest displacement since. Another judges all lists by the displacements of all sets. The
+//! kernels over the lists read on the device what it found and do nothing if any pair may be
+//! missing, so the host learns it while they run and not before. It then builds the lists anew, and
+//! the kernels are started once more: all of them, because either all have computed or none.
 //!
 //! When lists are complete is what [`VerletLists`](crate::lists::VerletLists) has on the host, with
 //! the same margin. The extent of coordinates that it takes is that of the room of the engine's
@@ -32,7 +33,7 @@ use crate::{
     skin::{Refresh, allowed_displacement},
 };
 use nearfield_cpu::CutoffTable;
-use nearfield_gpu::{DeviceCutoffs, FollowedPoints, PairProgram, PositionNumber, Skin};
+use nearfield_gpu::{DeviceCutoffs, FollowedPoints, Judgement, PairProgram, PositionNumber, Skin};
 use nearfield_grid::{Bounds, OfProcess, Radius};
 use std::{collections::BTreeSet, fmt};
 
@@ -79,6 +80,8 @@ pub struct DeviceVerletLists {
     radius: Radius,
     /// Positions of now, by slot.
     followed: OfProcess<Vec<FollowedPoints>>,
+    /// Whether they may miss a pair.
+    judgement: OfProcess<Judgement>,
     /// Cut-offs per pair of types, if there are any. Those of the engine are larger by the skin.
     cutoffs: OfProcess<Option<DeviceCutoffs>>,
     /// Pairs of sets, by slot, that were switched off.
@@ -157,6 +160,7 @@ impl DeviceVerletLists {
             engine,
             radius,
             followed: OfProcess::new(Vec::new()),
+            judgement: OfProcess::new(Judgement::default()),
             cutoffs: OfProcess::new(cutoffs),
             inactive: BTreeSet::new(),
             builds: 0,
@@ -194,7 +198,7 @@ impl DeviceVerletLists {
         let slot = set.slot();
         self.followed[slot] = FollowedPoints::default();
         self.inactive.retain(|&(a, b)| a != slot && b != slot);
-        Ok(())
+        self.judge()
     }
 
     /// Gives a set new coordinates, which are copied. The lists stay as they are until
@@ -224,7 +228,8 @@ impl DeviceVerletLists {
         let followed = &mut self.followed[set.slot()];
         (self.engine.backend)
             .follow(points, lattice, &room, positions, followed)
-            .map_err(|source| ErrorKind::OnDevice { set, source }.into())
+            .map_err(|source| ErrorKind::OnDevice { set, source })?;
+        self.judge()
     }
 
     /// Gives a set other points, or the same in another order: their lists are built anew.
@@ -238,13 +243,13 @@ impl DeviceVerletLists {
     ) -> Result<(), Error> {
         self.engine.update(set, positions)?;
         self.followed[set.slot()].was_built();
-        Ok(())
+        self.judge()
     }
 
     /// Whether `targets` search among `sources`; every pair of sets does by default.
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownPointSet`].
+    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::Gpu`] when the GPU fails.
     pub fn set_active(
         &mut self,
         targets: PointSetId,
@@ -259,7 +264,7 @@ impl DeviceVerletLists {
         } else {
             self.inactive.insert(pair);
         }
-        Ok(())
+        self.judge()
     }
 
     /// Builds the lists anew if a pair within the radius could be missing. Waits for the
@@ -292,9 +297,9 @@ impl DeviceVerletLists {
     }
 
     /// A traversal over the lists, of all pairs within the radius; see
-    /// [`DeviceTraversal::over_lists`]. It does nothing if a pair could be missing from the lists,
-    /// which [`finish`](Self::finish) says. Running it returns [`ErrorKind::NeedsRefresh`] for sets
-    /// without lists.
+    /// [`DeviceTraversal::over_lists`]. It does nothing if a pair could be missing from any of the
+    /// lists, also from those of other pairs of sets, which [`finish`](Self::finish) says. Running
+    /// it returns [`ErrorKind::NeedsRefresh`] where two sets that search have no lists.
     pub fn traverse<'a, K: PairKernel>(
         &'a self,
         kernel: &K,
@@ -361,7 +366,7 @@ impl DeviceVerletLists {
     /// Bytes held on the device.
     pub fn bytes(&self) -> usize {
         let followed = self.followed.iter().map(FollowedPoints::bytes);
-        self.engine.bytes() + followed.sum::<usize>()
+        self.engine.bytes() + followed.sum::<usize>() + self.judgement.bytes()
     }
 
     /// Pairs of sets that search.
@@ -380,14 +385,21 @@ impl DeviceVerletLists {
             if self.engine.current_lists(targets, sources).is_err() {
                 return Ok(true);
             }
-            let allowed = self.allowed(targets, sources);
-            let moved = [targets, sources].map(|set| self.followed[set.slot()].moved_squared());
-            let [of_targets, of_sources] = moved;
-            if FollowedPoints::may_miss([of_targets?, of_sources?], allowed) {
-                return Ok(true);
-            }
         }
-        Ok(false)
+        Ok(self.judgement.may_miss()?)
+    }
+
+    /// Has the device judge all lists by the displacements of the last updates.
+    fn judge(&mut self) -> Result<(), Error> {
+        let followed = &self.followed;
+        let pairs: Vec<_> = (self.active().into_iter())
+            .map(|[targets, sources]| {
+                let sets = [targets, sources].map(|set| &followed[set.slot()]);
+                (sets, self.allowed(targets, sources))
+            })
+            .collect();
+        let judged = self.engine.backend.judge(&pairs, &mut self.judgement);
+        Ok(judged?)
     }
 
     /// Builds the lists of all active pairs from where the points are now.
@@ -410,6 +422,7 @@ impl DeviceVerletLists {
                 break;
             }
         }
+        self.judgement.was_built();
         self.builds += 1;
         Ok(())
     }
@@ -438,6 +451,9 @@ impl DeviceVerletLists {
     ) -> DeviceTraversal<'_> {
         let program = program.and_then(|program| {
             self.check(targets, sources)?;
+            for [targets, sources] in self.active() {
+                self.check(targets, sources)?;
+            }
             Ok(program)
         });
         let made = DeviceTraversal::new(&self.engine, program, targets, sources);
@@ -447,7 +463,7 @@ impl DeviceVerletLists {
                 radius: self.radius,
                 targets: of_targets,
                 sources: of_sources,
-                allowed: self.allowed(targets, sources),
+                judgement: &self.judgement,
                 cutoffs: self.cutoffs.as_ref(),
             }),
             // Names of other engines, which the traversal refuses.

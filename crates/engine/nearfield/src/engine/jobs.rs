@@ -40,12 +40,18 @@ impl InputSets for Engine {
 
     fn set(&self, slot: usize) -> SetInput<'_> {
         let Set {
-            id, grid, stamp, ..
+            id,
+            grid,
+            stamp,
+            radii,
+            ..
         } = &self.sets[slot];
         SetInput {
             id: *id,
             grid,
             stamp: *stamp,
+            radii: radii.given(),
+            radii_stamp: radii.stamp(),
         }
     }
 

@@ -34,7 +34,7 @@ pub(crate) fn lists(engine: &mut DeviceEngine, set: PointSetId) -> Vec<Vec<u32>>
 
 /// Counts and sums on the device, by a search and over lists; results of targets that are not
 /// chosen stay −1.
-fn values(engine: &mut DeviceEngine, set: PointSetId) -> (Vec<u32>, [Vec<f32>; 2]) {
+pub(crate) fn values(engine: &mut DeviceEngine, set: PointSetId) -> (Vec<u32>, [Vec<f32>; 2]) {
     let points = engine.points(set).unwrap();
     let stream = engine.stream().clone();
     let mass = stream.clone_htod(&vec![1.5f32; points]).unwrap();

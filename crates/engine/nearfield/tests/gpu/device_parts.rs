@@ -34,7 +34,7 @@ fn vectors(stream: &Stream, found: &DeviceListsView<'_>) -> Vec<Vec<u32>> {
 }
 
 /// The neighbours of some points, searched until they count.
-fn named<T: PointNumber>(
+pub(crate) fn named<T: PointNumber>(
     engine: &mut DeviceEngine,
     [targets, sources]: [PointSetId; 2],
     points: &[T],

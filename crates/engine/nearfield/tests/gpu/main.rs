@@ -38,6 +38,7 @@ mod over_lists;
 mod portions;
 mod sums;
 mod systems;
+mod wide;
 
 use nearfield::{Builder, Pair, prelude::*, report::SplitReport};
 use nearfield_testkit::{

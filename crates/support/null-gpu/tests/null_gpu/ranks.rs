@@ -191,3 +191,55 @@ fn held_contexts() {
         assert_eq!(counts().contexts, 2, "one is held for each GPU");
     }
 }
+
+#[test]
+fn data_of_points_travel_with_them_on_gpus() {
+    on_null_gpus(2, "ranks::data_of_points");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn data_of_points() {
+    let ran = threads::run(2, |transport| {
+        let rank = nearfield_ranks::transport::Transport::rank(&transport);
+        let builder = RankedEngine::builder(1.0).cutoffs(&[[1.0, 0.5], [0.5, 0.0]]);
+        let mut engine = DeviceRankedEngine::start(builder, transport.in_bytes())?;
+        let row: Vec<f32> = (50 * rank..50 * rank + 50)
+            .flat_map(|k| [0.5 * k as f32, 0.0, 0.0])
+            .collect();
+        let given = engine.upload(&row)?;
+        let (set, _) = engine.add_point_set(&given.as_view(), None)?;
+        let points = engine.points(set)?[0];
+        let refused = |error: Result<(), nearfield_ranks::Error>, part: &str| {
+            let message = error.unwrap_err().to_string();
+            assert!(message.contains(part), "{message}");
+        };
+        refused(engine.find_neighbors(set, set), "has no types");
+        refused(
+            engine.set_radii(set, &vec![1.0f32; points]),
+            "RankedBuilder::radii",
+        );
+        refused(
+            engine.set_types(set, &vec![2u32; points]),
+            "point 0 has the type 2",
+        );
+        let few = points - rank.min(points);
+        refused(engine.set_types(set, &vec![1u32; few]), "types for");
+        engine.set_types(set, &vec![1u32; points])?;
+        let mut counts = engine.zeros::<u32>(points)?;
+        engine.set_target_mask(set, &vec![true; points])?;
+        engine.count_neighbors(set, set, &mut counts.as_view_mut())?;
+        engine.clear_targets(set)?;
+        for _ in 0..2 {
+            engine.find_neighbors(set, set)?;
+            let _ = engine.finish()?;
+            let positions = engine.upload(&vec![0.0f32; 3 * engine.points(set)?[0]])?;
+            let moved = engine.migrate(set, &positions.as_view())?;
+            assert_eq!(moved.points(), engine.points(set)?[0]);
+        }
+        Ok::<_, nearfield_ranks::Error>(engine.halo_ids(set)?.len() == engine.points(set)?[1])
+    });
+    for ran in ran {
+        assert!(ran.unwrap().unwrap());
+    }
+}

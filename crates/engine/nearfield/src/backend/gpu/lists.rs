@@ -40,7 +40,7 @@ impl GpuState {
         job: Job,
         lists: &mut NeighborLists,
     ) -> Result<(), GpuJobError> {
-        let strategy = self.sort(input)?;
+        let strategy = self.sort(input, job)?;
         self.take_filters(input, job)?;
         let _span = tracing::debug_span!("gpu.search", pairs = Empty).entered();
         let begin = self.mark_begin()?;
@@ -72,7 +72,7 @@ impl GpuState {
 
     /// Number of neighbours in the lists of a pair of sets, which are left counted.
     pub(super) fn measure(&mut self, input: &StepInput<'_>, job: Job) -> Result<u64, GpuJobError> {
-        let strategy = self.sort(input)?;
+        let strategy = self.sort(input, job)?;
         self.take_filters(input, job)?;
         let mut storage = std::mem::take(self.storage(input, job));
         let kind = input.options.lists;
@@ -132,7 +132,7 @@ impl GpuState {
         job: Job,
         geometry: &mut PairGeometry,
     ) -> Result<(), GpuJobError> {
-        let strategy = self.sort(input)?;
+        let strategy = self.sort(input, job)?;
         self.take_filters(input, job)?;
         let _span = tracing::debug_span!("gpu.geometry", pairs = Empty).entered();
         let begin = self.mark_begin()?;

@@ -22,6 +22,7 @@
 //! | `side` | the [accelerator](super::accelerator): turns, faults, forks |
 //! | `state` | the memory on the device |
 //! | `sort`, `times` | cells, and what the strategy `auto` knows of them |
+//! | `cells`, `bulk` | how fine cells are, and whether for all radii or for the bulk of them |
 //! | `share` | the targets of a part |
 //! | `lists`, `values`, `fields` | results, fields and the memory they go through |
 //! | `kept`, `over_lists` | lists that stay on the device, and points that have moved since |
@@ -35,6 +36,8 @@
 //! between a fault and an error of the host.
 
 mod buffers;
+mod bulk;
+mod cells;
 mod faults;
 mod fields;
 mod kept;
@@ -52,8 +55,10 @@ mod times;
 mod types;
 mod values;
 
+pub(crate) use bulk::{BulkModel, RadiusClasses};
+pub(crate) use cells::{GpuCells, Occupancy};
 pub(crate) use side::start;
-pub(crate) use sort::{GpuCells, Occupancy};
+
 pub(crate) use state::KEPT_PLANS;
 pub(crate) use sums::PairSums;
 pub(crate) use systems::{GpuSystems, of_quantities, refusal};

@@ -4,8 +4,8 @@
 //! there, and leaves the sets of the engine as they are sorted.
 
 use super::{
+    cells::Occupancy,
     kept::KeptLists,
-    sort::Occupancy,
     state::{GpuJobError, GpuState},
 };
 use crate::{

@@ -44,7 +44,7 @@ impl GpuState {
         to: QueryTo<'_>,
     ) -> Result<(), GpuJobError> {
         let bounds = query.bounds;
-        let strategy = self.begin_sort(input, &input.bounds.union(&bounds))?;
+        let strategy = self.begin_sort(input, &input.bounds.union(&bounds), None)?;
         self.send_positions(queries, input, query)?;
         let precision = input.lattice.radius().precision();
         let points = || self.backend.points_in(precision);

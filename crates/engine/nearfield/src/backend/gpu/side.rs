@@ -28,6 +28,7 @@ use super::{
         turn::Turn,
     },
     buffers::{Queries, RowBuffers},
+    bulk::CountedRadii,
     faults::FaultRecord,
     fields::StagedFields,
     kept::{KeptLists, MovedSet, SetsOfNow},
@@ -323,11 +324,13 @@ impl Accelerator for GpuSide {
                 let points = state.backend.points_in(self.precision);
                 let order = Order::AsGiven;
                 let data = DevicePointData::default();
+                let radii = CountedRadii::default();
                 let moved = MovedSet::default();
                 state.sets.push(GpuSet {
                     points,
                     order,
                     data,
+                    radii,
                     moved,
                 });
             }

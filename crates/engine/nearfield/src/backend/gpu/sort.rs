@@ -3,39 +3,25 @@
 //! The GPU's cells may be finer than the host's: their number to a radius follows from the
 //! occupancy, or, with the strategy `auto`, from the times of steps.
 //!
-//! Finer cells fit the ball of the radius more closely, so fewer candidates are tested; their table
-//! has more entries, which are filled at every sort. So cells become finer where they hold enough
-//! points to pay for the table. Cells that are finer along x alone cut the ends of a row, which is
-//! one run of memory whatever its cells are, so they cost table entries but no additional rows.
-//!
 //! A sort is begun and finished by two calls, because the host has time in between: it sends the
 //! fields of a kernel while the device sorts. All sets are sorted onto one lattice.
 //!
 //! With the strategy `auto` a configuration, strategy and cells, is chosen when a sort begins and
 //! stays for all jobs until the next sort: another one would need other cells.
 
-use super::state::{GpuState, Order};
-use crate::{backend::StepInput, balance::Strategy};
+use super::{
+    bulk::{BulkModel, RadiusClasses},
+    cells::{GpuCells, MAX_CELLS, Occupancy, cells_of},
+    state::{GpuJobError, GpuState, Order},
+};
+use crate::{
+    backend::{Job, StepInput},
+    balance::Strategy,
+};
 use nearfield_balance::{Class, Configuration};
-use nearfield_gpu::{self as gpu, Event};
-use nearfield_grid::{Bounds, Domain, Lattice, Radius};
+use nearfield_gpu::{self as gpu, DeviceLattice, Event};
+use nearfield_grid::{Bounds, Lattice, Precision, Radii, Radius};
 use std::hash::Hash;
-
-/// Mean points in a cell of the radius' edge from which finer cells are worth their table, for
-/// strategies that go from cell to cell…
-const FINER_FROM: f64 = 4.0;
-/// …or cells per point that the finer table may have.
-const FINER_CELLS: f64 = 12.0;
-/// The same for `flat`, whose rows are cut at both ends by cells that are finer along x.
-const FLAT_FINER_FROM: f64 = 10.0;
-/// Cells per point up to which cells are divided along x, where it is not known how points lie…
-const DIVIDED_CELLS: f64 = 10.0;
-/// …and else how many cells may be added for a candidate that is spared.
-const CELLS_PER_CANDIDATE: f64 = 0.25;
-/// Most cells along x for one along y and z.
-const MAX_ALONG_X: u32 = 4;
-/// Cells per point that the table of finer cells may have.
-const MAX_CELLS: f64 = 20.0;
 
 impl GpuState {
     /// The configuration to run: that of the engine's settings, or what the times so far speak for.
@@ -82,9 +68,14 @@ impl GpuState {
         Ok(())
     }
 
-    /// Brings all sets onto a lattice for the GPU, which has its own cell size.
-    pub(super) fn sort(&mut self, input: &StepInput<'_>) -> Result<Strategy, gpu::Error> {
-        let strategy = self.begin_sort(input, &input.bounds)?;
+    /// Brings all sets onto a lattice for the GPU, which has its own cell size, for a job.
+    pub(super) fn sort(
+        &mut self,
+        input: &StepInput<'_>,
+        job: Job,
+    ) -> Result<Strategy, GpuJobError> {
+        let bulk = self.bulk_for(input, job)?;
+        let strategy = self.begin_sort(input, &input.bounds, bulk)?;
         self.finish_sort(input)?;
         Ok(strategy)
     }
@@ -92,18 +83,60 @@ impl GpuState {
     /// Brings all sets into the cells of the host, and so into the order that they have there.
     pub(super) fn sort_as_host(&mut self, input: &StepInput<'_>) -> Result<(), gpu::Error> {
         let per_radius = input.options.subdivision.max(1);
-        self.begin_sort_onto(input, input.lattice.clone(), per_radius)?;
+        self.begin_sort_onto(input, input.lattice.clone(), per_radius, None)?;
         self.finish_sort(input)
+    }
+
+    /// The radius that cells are made for if a job is faster so, where that is not the lattice's.
+    pub(super) fn bulk_for(
+        &mut self,
+        input: &StepInput<'_>,
+        job: Job,
+    ) -> Result<Option<Radius>, GpuJobError> {
+        let rules = input.rules(job).map_err(GpuJobError::Host)?.radii;
+        let counts = [rules.targets().is_some(), rules.sources().is_some()];
+        let (radius, options) = (input.lattice.radius(), input.options);
+        let flat = matches!(options.strategy, Strategy::Auto | Strategy::Flat);
+        let single = radius.precision() == Precision::Single;
+        if counts == [false; 2] || options.subdivision > 1 || !flat || !single {
+            return Ok(None);
+        }
+        let (mut all, largest) = (RadiusClasses::NONE, radius.value());
+        for (set, of) in self.sets.iter_mut().zip(input.all_sets()) {
+            if let Radii::Single(radii) = of.radii
+                && radii.len() == of.grid.len()
+            {
+                all = all.and((set.radii).count(radii, of.radii_stamp, largest, input.cpu));
+            }
+        }
+        let room = (&input.bounds, input.lattice.domain());
+        let bulk = BulkModel::new(all, counts, input.points, room).choose(largest, None);
+        Ok(bulk.and_then(|bulk| Radius::new(bulk).ok()))
     }
 
     /// Asks the device to sort all sets that are not sorted, for the job to come. Nothing else may
     /// be done with them before [`finish_sort`](Self::finish_sort).
-    /// The lattice holds points within `bounds`, which are at least those of all sets.
+    /// The lattice holds points within `bounds`, which are at least those of all sets. Its cells
+    /// are for the radius `bulk` if the job has been [found](Self::bulk_for) to be faster so.
     pub(super) fn begin_sort(
         &mut self,
         input: &StepInput<'_>,
         bounds: &Bounds,
+        bulk: Option<Radius>,
     ) -> Result<Strategy, gpu::Error> {
+        if let Some(bulk) = bulk {
+            let radius = [bulk.value_f64(); 3];
+            let cells = Occupancy::new(input.points, input.bounds.extent(), radius);
+            let cells = cells.cells(Strategy::Flat);
+            let lattice = cells.lattice(bulk, *input.lattice.domain(), bounds);
+            let largest = input.lattice.radius();
+            let fits = |lattice: &Lattice| DeviceLattice::may_be_for_bulk(lattice, largest);
+            if let Some(lattice) = lattice.ok().filter(fits) {
+                self.times.forget_step();
+                self.begin_sort_onto(input, lattice, cells.per_radius, Some(largest))?;
+                return Ok(Strategy::Flat);
+            }
+        }
         let config = self.configuration(input);
         let before = self.mark_begin()?;
         let given = input.options.subdivision > 1;
@@ -139,19 +172,27 @@ impl GpuState {
                 Lattice::new(radius, domain, 1, bounds).unwrap_or_else(|_| input.lattice.clone())
             }
         };
-        self.begin_sort_onto(input, lattice, cells.per_radius)
+        self.begin_sort_onto(input, lattice, cells.per_radius, None)
     }
 
-    /// Asks the device to sort the sets that are not sorted onto this lattice.
+    /// Asks the device to sort the sets that are not sorted onto this lattice, which is for the
+    /// bulk of the points if some have radii up to `largest`.
     fn begin_sort_onto(
         &mut self,
         input: &StepInput<'_>,
         lattice: Lattice,
         per_radius: u32,
+        largest: Option<Radius>,
     ) -> Result<(), gpu::Error> {
         let _span = tracing::debug_span!("gpu.begin_sort").entered();
-        if (self.lattice.as_ref()).is_none_or(|old| *old.lattice() != lattice) {
-            self.lattice = Some(self.backend.lattice(&lattice, per_radius)?);
+        let all = largest.unwrap_or(lattice.radius());
+        let same = |old: &DeviceLattice| *old.lattice() == lattice && old.largest() == all;
+        if !self.lattice.as_ref().is_some_and(same) {
+            let made = self.backend.lattice(&lattice, per_radius)?;
+            self.lattice = match largest {
+                Some(largest) => made.for_bulk(largest),
+                None => Some(made),
+            };
             for set in &mut self.sets {
                 set.order = Order::AsGiven;
             }
@@ -189,41 +230,6 @@ impl GpuState {
     }
 }
 
-/// The cells of a lattice for the GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct GpuCells {
-    /// Cells to a radius along y and z.
-    pub(crate) per_radius: u32,
-    /// Cells along x for each of these.
-    pub(crate) along_x: u32,
-}
-
-impl GpuCells {
-    /// The lattice of these cells. Those that are divided along x are for `flat`, which searches
-    /// around single targets, so they are fitted to a box.
-    ///
-    /// # Errors
-    /// As [`Lattice::new`].
-    pub(crate) fn lattice(
-        self,
-        radius: Radius,
-        domain: Domain,
-        bounds: &Bounds,
-    ) -> Result<Lattice, nearfield_grid::Error> {
-        let Self {
-            per_radius,
-            along_x,
-        } = self;
-        let make = if along_x > 1 {
-            Lattice::fitted
-        } else {
-            Lattice::divided
-        };
-        let to_a_radius = [per_radius * along_x, per_radius, per_radius];
-        make(radius, domain, to_a_radius, bounds)
-    }
-}
-
 /// The cells that an engine's settings or its points ask for.
 pub(super) fn cells(input: &StepInput<'_>, bounds: &Bounds) -> GpuCells {
     let strategy = input.options.strategy;
@@ -247,134 +253,4 @@ fn occupancy(input: &StepInput<'_>, bounds: &Bounds) -> (Class, u32) {
     let affordable = |k: &u32| f64::from(*k).powi(3) * cells <= MAX_CELLS * points as f64;
     let finest = (2..=3).rev().find(affordable).unwrap_or(1);
     (Class::of(points, cells), finest)
-}
-
-/// Cells that a box has, about.
-fn cells_of(extent: [f64; 3], edges: [f64; 3]) -> f64 {
-    (0..3)
-        .map(|axis| extent[axis] / edges[axis] + 1.0)
-        .product()
-}
-
-/// How points lie in cells whose edge is the radius.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Occupancy {
-    points: f64,
-    /// Cells of the box around all points, about.
-    cells: f64,
-    /// Mean occupancy of the cells of all points, where that was counted: more than the mean of all
-    /// cells if many of these are empty.
-    of_points: Option<f64>,
-}
-
-impl Occupancy {
-    /// The occupancy of a number of points in a box; `edges` are those of a cell.
-    pub(crate) fn new(points: usize, extent: [f64; 3], edges: [f64; 3]) -> Self {
-        Self {
-            points: points.max(1) as f64,
-            cells: cells_of(extent, edges),
-            of_points: None,
-        }
-    }
-
-    /// The same, with the mean occupancy of the cells of all points.
-    pub(crate) fn of_points(self, mean: f64) -> Self {
-        Self {
-            of_points: Some(mean),
-            ..self
-        }
-    }
-
-    /// Cells for a strategy: finer ones test fewer candidates, but their table has to be filled
-    /// every step.
-    ///
-    /// The numbers are measurements (docs/measurements/gpu.md, walks), not times of this run:
-    /// results depend on the order of candidates, so on the cells.
-    pub(crate) fn cells(self, strategy: Strategy) -> GpuCells {
-        let mean = self.points / self.cells;
-        let finer = |cells: f64| 8.0 * self.cells <= cells * self.points;
-        if strategy != Strategy::Flat {
-            let finer = mean >= FINER_FROM || finer(FINER_CELLS);
-            return GpuCells {
-                per_radius: if finer { 2 } else { 1 },
-                along_x: 1,
-            };
-        }
-        let full = self.of_points.unwrap_or(mean) >= FLAT_FINER_FROM && finer(MAX_CELLS);
-        let per_radius = if full { 2 } else { 1 };
-        GpuCells {
-            per_radius,
-            along_x: self.along_x(per_radius),
-        }
-    }
-
-    /// Cells along x for one along y and z.
-    fn along_x(self, per_radius: u32) -> u32 {
-        let edge = f64::from(per_radius);
-        let cubic = edge.powi(3) * self.cells / self.points;
-        let pays = |along_x: u32| {
-            let Some(occupancy) = self.of_points else {
-                return cubic * f64::from(along_x) <= DIVIDED_CELLS;
-            };
-            // Twice as many as half of these: that adds cells to the table, and spares every target
-            // a part of an edge at the end of each of its rows.
-            let half = f64::from(along_x / 2);
-            let rows = (2.0 * edge + 1.0).powi(2);
-            let spared = occupancy * rows / (2.0 * edge.powi(3) * half);
-            let added = cubic * half;
-            added <= CELLS_PER_CANDIDATE * spared && 2.0 * added <= MAX_CELLS
-        };
-        let divisions = [MAX_ALONG_X, MAX_ALONG_X / 2];
-        divisions
-            .into_iter()
-            .find(|&along_x| pays(along_x))
-            .unwrap_or(1)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use nearfield_testkit::cloud::Cloud;
-    use std::collections::BTreeMap;
-
-    /// Cells along a radius and along x, with what `grid_occupancy` finds, and without.
-    fn chosen(points: &[[f32; 3]], radius: f32) -> [[u32; 2]; 2] {
-        let mut cells: BTreeMap<[i64; 3], u64> = BTreeMap::new();
-        for point in points {
-            let cell = point.map(|x| (x / radius).floor() as i64);
-            *cells.entry(cell).or_default() += 1;
-        }
-        let squares: u64 = cells.values().map(|count| count * count).sum();
-        let bounds = Bounds::of(points.into(), &Domain::OPEN).unwrap();
-        let unknown = Occupancy::new(points.len(), bounds.extent(), [f64::from(radius); 3]);
-        let known = unknown.of_points(squares as f64 / points.len() as f64);
-        [known, unknown].map(|occupancy| {
-            let cells = occupancy.cells(Strategy::Flat);
-            [cells.per_radius, cells.along_x]
-        })
-    }
-
-    #[test]
-    fn cells_suit_the_places_where_points_lie() {
-        let lattice = Cloud::Lattice.points(125_000, 1);
-        assert_eq!(chosen(&lattice, 2.0), [[1, 4]; 2]);
-        assert_eq!(chosen(&lattice, 3.0), [[2, 4]; 2]);
-        assert_eq!(chosen(&Cloud::Uniform.points(100_000, 2), 2.0), [[1, 4]; 2]);
-        assert_eq!(chosen(&Cloud::Clusters.points(450_000, 3), 1.0)[0], [2, 1]);
-        assert_eq!(chosen(&Cloud::PoolSpray.points(450_000, 4), 2.0)[0], [1, 2]);
-        // A body with two arms, as a rank may have: most of the box is empty.
-        let angle: Vec<[f32; 3]> = lattice
-            .iter()
-            .copied()
-            .filter(|x| x[0].min(x[1]) < 8.0)
-            .collect();
-        assert_eq!(chosen(&angle, 3.0), [[2, 4], [1, 4]]);
-        // The table would have too many cells.
-        let far: Vec<[f32; 3]> = lattice
-            .iter()
-            .map(|x| [x[0] + 2e4 * (x[1] / 25.0).floor(), x[1], x[2]])
-            .collect();
-        assert_eq!(chosen(&far, 3.0)[0], [1, 1]);
-    }
 }

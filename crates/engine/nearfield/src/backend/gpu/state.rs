@@ -8,6 +8,7 @@
 
 use super::{
     buffers::{Queries, RowBuffers},
+    bulk::CountedRadii,
     faults::{FaultRecord, GPU_FAILED},
     fields::StagedFields,
     kept::{KeptLists, MovedSet, SetsOfNow},
@@ -103,6 +104,8 @@ pub(super) struct GpuSet {
     pub(super) order: Order,
     /// What filters read of the points.
     pub(super) data: DevicePointData,
+    /// How large the radii of single points are.
+    pub(super) radii: CountedRadii,
     /// Where the points are, if they have moved since their lists were found.
     pub(super) moved: MovedSet,
 }

@@ -58,6 +58,11 @@ impl Times {
         config
     }
 
+    /// The step that follows has cells that were not chosen by times, so it is not timed.
+    pub(super) fn forget_step(&mut self) {
+        self.step = None;
+    }
+
     /// A part of the step is done.
     pub(super) fn book(&mut self, name: impl Hash, milliseconds: f32) {
         let Some(step) = &mut self.step else { return };

@@ -42,7 +42,8 @@ impl GpuState {
         let targets = input.points_of(job)[0];
         let (len, piece) = (targets * work.width, numbers_of_piece(targets, work.width));
         let mut results = self.backend.host_room(self.results.take(), len)?;
-        let strategy = self.begin_sort(input, &input.bounds)?;
+        let bulk = self.bulk_for(input, job)?;
+        let strategy = self.begin_sort(input, &input.bounds, bulk)?;
         if let Some(kernel) = work.kernel {
             // Fields come while positions are sorted.
             self.staged.fill(&self.backend, input.cpu, kernel.fields)?;

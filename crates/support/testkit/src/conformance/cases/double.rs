@@ -2,7 +2,7 @@
 //! f32 cannot resolve where they are, and numbers beyond the range of f32.
 
 use crate::conformance::case::{Case, every_pair, full_and_half};
-use crate::conformance::cases::radii::by_every_rule;
+use crate::conformance::cases::radii::{by_every_rule, few_giants};
 use crate::conformance::level::Level;
 use crate::oracle::{Neighbor, RadiusRule, Vectors};
 use crate::random::Random;
@@ -22,8 +22,33 @@ pub(super) fn cases(level: Level) -> Vec<Case<f64>> {
     let with_radii: Vec<_> = cases.iter().step_by(2).map(to_a_neighbor).collect();
     let mut cases: Vec<_> = cases.into_iter().flat_map(full_and_half).collect();
     cases.extend(with_radii.iter().flat_map(by_every_rule));
+    cases.extend(giants().flat_map(|case| by_every_rule(&case)));
     cases.extend(several_sets());
     cases
+}
+
+/// Radii a hundred times the others with digits that f32 does not have, in two open domains, far
+/// from the origin, in a periodic and in a tilted box.
+fn giants() -> impl Iterator<Item = Case<f64>> {
+    let mut random = Random::new(83);
+    let chosen = few_giants().into_iter().enumerate();
+    let chosen = chosen.filter(|(number, _)| [0, 1, 3, 7].contains(number));
+    chosen.map(move |(_, case)| {
+        let radius = f64::from(case.radius);
+        let open = case.periodic == [None; 3] && case.vectors.is_none();
+        let away = if open { 3e5 * radius } else { 0.0 };
+        let mut exact = |x: f32| f64::from(x) + 1e-9 * random.unit();
+        let points = case.sets[0].iter();
+        let points = points.map(|at| at.map(|x| exact(x) + away)).collect();
+        let least = |own: f32| (f64::from(own) * (1.0 - 1e-9)).min(radius);
+        let radii = case.radii[0].iter().map(|&own| least(own)).collect();
+        let large = Case {
+            periodic: case.periodic,
+            vectors: case.vectors,
+            ..Case::new(format!("{} in f64", case.name), radius, points)
+        };
+        large.with_radii(RadiusRule::Gather, vec![radii])
+    })
 }
 
 /// The case with radii of its points that are the distance to a neighbor but

@@ -234,7 +234,7 @@ fn giants(points: usize, small: f32, step: usize, seed: u64) -> Vec<f32> {
 
 /// One radius a hundred times the others, and several, in open, periodic and tilted domains; the
 /// boxes are smaller than the large radius, some much smaller.
-fn few_giants() -> Vec<Case> {
+pub(super) fn few_giants() -> Vec<Case> {
     let named = |what: &str, small, step, points: Vec<[f32; 3]>| {
         let radii = giants(points.len(), small, step, 77);
         let name = format!("{what}, radii a hundred times the others");

@@ -84,10 +84,8 @@ pub(crate) fn draw<'b>(area: &Area<'b>, times: &[Time]) -> Drawn<'b> {
         let line = vec![at(LEFT, middle), at(end, middle)];
         area.draw(&PathElement::new(line, FAINT.stroke_width(2)))?;
         area.draw(&Circle::new(at(x, middle), DOT * detail, color.filled()))?;
-        let of_group = times.iter().filter(|other| other.group == time.group);
-        let ours = of_group
-            .filter(|other| other.program == "Nearfield")
-            .next_back();
+        let is_ours = |other: &&Time| other.group == time.group && other.program == "Nearfield";
+        let ours = times.iter().rfind(is_ours);
         let value = match ours.filter(|_| !own) {
             Some(ours) => {
                 let ratio = time.milliseconds / ours.milliseconds;

@@ -77,6 +77,11 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Clash(_) | Self::Usage(_) | Self::Cloud(_) | Self::NamedCloud(_) => 2,
+            Self::File(error) => code_of_file(error),
+            Self::Bodies(error) => match error.kind() {
+                nearfield_nbody::ErrorKind::File(cause) => code_of_file(cause),
+                _ => 1,
+            },
             Self::Engine(error) => code_of_engine(error.kind()),
             Self::Cells(error) => code_of_cells(error),
             _ => 1,
@@ -87,6 +92,14 @@ impl Failure {
     /// not failed then.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// 2 for an extension that is not known: names of files come from flags only.
+fn code_of_file(error: &nearfield_io::Error) -> u8 {
+    match error.kind() {
+        nearfield_io::ErrorKind::UnknownFormat => 2,
+        _ => 1,
     }
 }
 

@@ -216,7 +216,7 @@ fn named(names: &[String]) -> Result<Vec<Program>, Failure> {
         known.sort_unstable();
         known.dedup();
         let known = known.join(", ");
-        return Err(Failure::Wrong(format!(
+        return Err(Failure::Usage(format!(
             "there is no program \"{unknown}\": use one of {known}"
         )));
     }

@@ -15,6 +15,7 @@ use indicatif::HumanCount;
 use nearfield::{Device, NeighborLists, Positions, report::Report};
 use nearfield_files::Plan;
 use nearfield_grid::memory::Shortage;
+use nearfield_io::{PointCloud, PointData};
 use nearfield_testkit::digest;
 use serde::Serialize;
 use std::{path::PathBuf, time::Instant};
@@ -22,8 +23,8 @@ use std::{path::PathBuf, time::Instant};
 /// Flags of `nearfield neighbors`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Points: .npy, .npz, .csv, .txt, .pts, .xyz, .extxyz, .dump, .data, .gro, .pdb, .poscar,
-    /// .vtk, .vtp, .vtu, .ply or .pcd; .gz and .zst may follow
+    /// Points: .npy, .npz, .csv, .txt, .pts, .xyz, .extxyz, .dump, .data, .gro, .pdb, .cif,
+    /// .poscar, .vtk, .vtp, .vtu, .ply, .pcd or .las; .gz and .zst may follow
     file: PathBuf,
     /// Search radius in the unit of the coordinates; a point exactly at it is a neighbour
     #[arg(long, allow_negative_numbers = true)]
@@ -42,6 +43,10 @@ pub(crate) struct Args {
     /// Write the lists to an .npz file: offsets (u64, one more than points) and indices (u32)
     #[arg(long, value_name = "PATH")]
     output: Option<PathBuf>,
+    /// Write a page that shows the points, coloured by their number of neighbours, in a browser:
+    /// one .html file
+    #[arg(long, value_name = "PATH")]
+    view: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -54,6 +59,9 @@ impl Args {
         plan.read(&self.file);
         if let Some(path) = &self.output {
             plan.write("--output", path);
+        }
+        if let Some(path) = &self.view {
+            plan.write("--view", path);
         }
     }
 }
@@ -105,6 +113,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(path) = &args.output {
         files::check_extension(path, "lists", &["npz"])?;
     }
+    if let Some(path) = &args.view {
+        files::check_extension(path, "views", &["html"])?;
+    }
     // A bad radius or device is refused before a large file is read.
     let asked = args.precision.unwrap_or(Precision::F32);
     args.engine.engine(args.radius.to(asked)).build()?;
@@ -135,14 +146,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         search: milliseconds_of(report.times.search),
     };
     let lists = engine.neighbors(points, points)?;
-    if let Some(path) = &args.output {
-        let mut csr = lists.to_csr().map_err(nearfield::Error::from)?;
-        for row in 0..csr.rows() {
-            let (begin, end) = (csr.offsets[row] as usize, csr.offsets[row + 1] as usize);
-            csr.indices[begin..end].sort_unstable();
-        }
-        nearfield_io::write_csr_npz(path, &csr.offsets, &csr.indices)?;
-    }
+    write_files(args, &cloud, lists)?;
     let mut summary = summarize(radius, precision, &report, times, lists)?;
     summary.pairs_near_radius =
         near_radius::report(engine, points, args.radius.double(), summary.pairs, || {
@@ -178,8 +182,31 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             format!("digest      {}", summary.digest),
         ]
         .into_iter()
-        .chain(args.output.iter().map(|path| output::wrote(path)))
+        .chain((args.output.iter().chain(&args.view)).map(|path| output::wrote(path)))
     })
+}
+
+/// Writes the lists and the page.
+fn write_files(args: &Args, cloud: &PointCloud, lists: &NeighborLists) -> Result<(), Failure> {
+    if let Some(path) = &args.output {
+        let mut csr = lists.to_csr().map_err(nearfield::Error::from)?;
+        for row in 0..csr.rows() {
+            let (begin, end) = (csr.offsets[row] as usize, csr.offsets[row + 1] as usize);
+            csr.indices[begin..end].sort_unstable();
+        }
+        nearfield_io::write_csr_npz(path, &csr.offsets, &csr.indices)?;
+    }
+    if let Some(path) = &args.view {
+        let name = args.file.file_name().unwrap_or_default();
+        let title = format!(
+            "{}, radius {}",
+            name.to_string_lossy(),
+            args.radius.double()
+        );
+        let counts = PointData::scalars("neighbours", lists.counts());
+        nearfield_io::write_view(path, &title, &cloud.positions, &counts)?;
+    }
+    Ok(())
 }
 
 fn summarize(

@@ -74,11 +74,12 @@ pub struct Args {
     #[arg(long)]
     pub pieces: bool,
 
-    /// Write the state into this file at every frame, to go on from with --restart
-    #[arg(long, value_name = "FILE")]
-    pub checkpoint: Option<PathBuf>,
+    /// Write dam_break.checkpoint into the output directory every N frames, to go on from with
+    /// --restart
+    #[arg(long, value_name = "N", value_parser = positive_count)]
+    pub checkpoint: Option<usize>,
 
-    /// Go on from a file that --checkpoint wrote, with the flags and the output of its run
+    /// Go on from a checkpoint, with the flags and the output of its run
     #[arg(long, value_name = "FILE")]
     pub restart: Option<PathBuf>,
 
@@ -143,6 +144,13 @@ pub fn count(text: &str) -> Result<usize, String> {
         Some(count) => count
             .and_then(|count| usize::try_from(count).ok())
             .ok_or_else(|| format!("at most {} can be counted", usize::MAX)),
+    }
+}
+
+fn positive_count(text: &str) -> Result<usize, String> {
+    match count(text)? {
+        0 => Err("at least one is needed".to_owned()),
+        count => Ok(count),
     }
 }
 
@@ -245,6 +253,12 @@ impl Args {
         })
     }
 
+    /// The file of the checkpoints.
+    #[must_use]
+    pub fn checkpoint_path(&self) -> PathBuf {
+        self.output.join("dam_break.checkpoint")
+    }
+
     /// Frames asked for.
     #[must_use]
     pub fn frame_count(&self) -> usize {
@@ -343,7 +357,8 @@ mod tests {
     }
 
     #[test]
-    fn a_fourth_dimension_is_refused() {
+    fn a_fourth_dimension_and_checkpoints_after_no_frame_are_refused() {
         assert!(parse(&["--dim", "4"]).is_err());
+        assert!(parse(&["--checkpoint", "0"]).is_err());
     }
 }

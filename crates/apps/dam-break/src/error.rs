@@ -118,6 +118,9 @@ pub enum ErrorKind {
         /// The spacing, metres.
         spacing: f64,
     },
+    /// The page could not be written, or a frame for it not be read.
+    #[error(transparent)]
+    Page(#[from] nearfield_io::Error),
     /// The plot of the front could not be drawn or saved.
     #[error(transparent)]
     Plot(#[from] nearfield_plot::Error),
@@ -145,7 +148,7 @@ pub enum ErrorKind {
         "{path}: {reason}; a run goes on in the output directory of its beginning, with its frames"
     )]
     Earlier {
-        /// The picture.
+        /// The file of the frame.
         path: PathBuf,
         /// Why it cannot be used.
         reason: String,

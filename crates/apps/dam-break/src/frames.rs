@@ -1,4 +1,4 @@
-//! Writes the moments of a run: particles, pictures, and the animation.
+//! Writes the moments of a run: particles, pictures, the animation and the page.
 //!
 //! The solver hands in each moment and continues. Each thread takes one frame. If many frames wait,
 //! each thread draws its frame alone. If few wait, their loops run in a shared pool, so that even a
@@ -8,6 +8,7 @@
 //! ahead.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,10 +21,12 @@ use indicatif::HumanCount;
 use rayon::ThreadPool;
 
 use nearfield_files::{Reserve, RunFolder};
+use nearfield_io::{Chart, ViewFrame, ViewWriter};
 use nearfield_plot::Picture;
 use nearfield_sph::{Dimensions, Moment, PendingMoment};
 
 use crate::names::stem;
+use crate::page::Page;
 use crate::picture::{Animation, Brush, Frame, Up, View};
 use crate::scene::Scene;
 use crate::units::Units;
@@ -87,16 +90,17 @@ pub(crate) struct Frames {
 type Outcome = Result<(), Error>;
 
 impl Frames {
-    /// Frames of the scene, drawn with `threads` threads, at least one, from number `first` on. The
-    /// files of an older run in the `folder` are removed when frame 0 is written. Frames before
-    /// `first` must exist, and are added to the animation.
+    /// Frames of the scene with these numbers, drawn with `threads` threads, at least one. The
+    /// files of an older run in the `folder` are removed when frame 0 is written. Frames before the
+    /// first must exist, and are added to the animation and the page.
     pub(crate) fn create(
         directory: &Path,
         folder: RunFolder,
         scene: &Scene,
         threads: usize,
-        first: usize,
+        numbers: Range<usize>,
     ) -> Result<Self, Error> {
+        let first = numbers.start;
         let drawers = threads.min(MAX_DRAWN);
         let reserve =
             Reserve::of(drawers * DRAWING + SCENERY, TO_DRAW).map_err(ErrorKind::Memory)?;
@@ -111,13 +115,17 @@ impl Frames {
             directory: directory.to_owned(),
             folder,
             scene: scene.clone(),
+            page: Page::new(directory, scene, numbers.end),
             strip: Mutex::default(),
             drawn: AtomicUsize::new(0),
             reserve: Mutex::new(Some(reserve)),
         };
         for index in 0..first {
             let small = earlier(writer.path(index, "png"))?.reduced(REDUCTION);
-            writer.strip().add(index, small, &writer.animation())?;
+            let points = writer.page.earlier(&writer.path(index, "vtp"))?;
+            writer
+                .strip()
+                .add(index, Drawn { small, points }, &writer)?;
         }
         if first > 0 {
             writer.folder.go_on(first)?;
@@ -183,15 +191,16 @@ impl Frames {
         all
     }
 
-    /// Waits for all frames, completes the animation and returns the number of frames.
+    /// Waits for all frames, completes the animation and the page with its charts, and returns the
+    /// number of frames.
     ///
     /// # Errors
-    /// The error of a frame or of the animation.
-    pub(crate) fn finish(mut self) -> Result<usize, Error> {
+    /// The error of a frame, of the animation or of the page.
+    pub(crate) fn finish(mut self, charts: &[Chart]) -> Result<usize, Error> {
         let settled = self.settle(0);
         let strip = std::mem::take(&mut *self.writer.strip());
         let span = tracing::debug_span!("beside.animation");
-        let finished = self.pool.install(|| span.in_scope(|| strip.finish()));
+        let finished = self.pool.install(|| span.in_scope(|| strip.finish(charts)));
         // Frees it for later work.
         drop(self.writer.reserve().take());
         settled.and(finished).map(|()| self.count)
@@ -216,6 +225,7 @@ struct Writer {
     /// Whose files are in the directory.
     folder: RunFolder,
     scene: Scene,
+    page: Page,
     strip: Mutex<Strip>,
     /// Frames that threads have taken and not finished.
     drawn: AtomicUsize,
@@ -293,12 +303,13 @@ impl Writer {
         Err(ErrorKind::Memory(error).into())
     }
 
-    /// Writes one frame and adds it to the animation.
+    /// Writes one frame and adds it to the animation and the page.
     fn write(&self, index: usize, moment: &Moment, brush: &mut Brush) -> Result<(), Error> {
         let (particles, small) = rayon::join(
             || {
                 let _span = tracing::debug_span!("beside.vtp").entered();
-                moment.write(&self.path(index, "vtp"))
+                moment.write(&self.path(index, "vtp"))?;
+                self.page.frame(moment)
             },
             || {
                 let picture = draw(&self.scene, moment, brush);
@@ -307,47 +318,60 @@ impl Writer {
                 Ok::<_, Error>(picture.reduced(REDUCTION))
             },
         );
-        particles?;
-        let small = small?;
+        let (points, small) = (particles?, small?);
         if index == 0 {
             self.begin()?;
         }
-        self.strip().add(index, small, &self.animation())
+        self.strip().add(index, Drawn { small, points }, self)
     }
 }
 
-/// The animation, to which frames are added in their order, whatever order they come in.
+/// What a frame adds to the files of all frames.
+struct Drawn {
+    /// For the animation.
+    small: Picture,
+    /// For the page.
+    points: ViewFrame,
+}
+
+/// The animation and the page, to which frames are added in their order, whatever order they come
+/// in.
 #[derive(Default)]
 struct Strip {
     /// Begun with the first frame.
-    animation: Option<Animation>,
+    files: Option<(Animation, ViewWriter)>,
     last: Option<Picture>,
-    /// Frames in the animation.
+    /// Frames in the files.
     count: usize,
     /// Frames that came before their turn.
-    early: BTreeMap<usize, Picture>,
+    early: BTreeMap<usize, Drawn>,
 }
 
 impl Strip {
-    fn add(&mut self, index: usize, picture: Picture, path: &Path) -> Result<(), Error> {
-        self.early.insert(index, picture);
-        while let Some(picture) = self.early.remove(&self.count) {
-            let animation = match &mut self.animation {
-                Some(animation) => animation,
-                none => none.insert(Animation::create(path, FRAME_MS)?),
+    fn add(&mut self, index: usize, drawn: Drawn, writer: &Writer) -> Result<(), Error> {
+        self.early.insert(index, drawn);
+        while let Some(Drawn { small, points }) = self.early.remove(&self.count) {
+            let (animation, page) = match &mut self.files {
+                Some(files) => files,
+                none => {
+                    let animation = Animation::create(writer.animation(), FRAME_MS)?;
+                    none.insert((animation, writer.page.create()?))
+                }
             };
-            animation.push(&picture)?;
-            self.last = Some(picture);
+            animation.push(&small)?;
+            page.push(&points)?;
+            self.last = Some(small);
             self.count += 1;
         }
         Ok(())
     }
 
-    /// Completes the animation. Frames after one that failed are not in it.
-    fn finish(self) -> Result<(), Error> {
-        let (Some(mut animation), Some(last)) = (self.animation, self.last) else {
+    /// Completes both files. Frames after one that failed are not in them.
+    fn finish(self, charts: &[Chart]) -> Result<(), Error> {
+        let (Some((mut animation, page)), Some(last)) = (self.files, self.last) else {
             return Ok(());
         };
+        page.finish(charts)?;
         for _ in 0..HOLD {
             animation.push(&last)?;
         }
@@ -432,7 +456,7 @@ mod tests {
     }
 
     fn frames_in(directory: &Path, threads: usize) -> Frames {
-        Frames::create(directory, folder(directory, 99), &column(), threads, 0).unwrap()
+        Frames::create(directory, folder(directory, 99), &column(), threads, 0..99).unwrap()
     }
 
     /// The present moment, which is there once `gate` is closed.
@@ -464,7 +488,7 @@ mod tests {
             std::thread::yield_now();
         }
         drop(open);
-        assert_eq!(frames.finish().unwrap(), 8);
+        assert_eq!(frames.finish(&[]).unwrap(), 8);
 
         let shown = shown(&directory.path().join("dam_break.gif"));
         assert_eq!(shown.len(), 8 + HOLD);
@@ -487,7 +511,7 @@ mod tests {
         let path = directory.path().join("frame_0000.png");
         save(&Picture::new(640, 720), &path).unwrap();
         let folder = folder(directory.path(), 9);
-        let refused = Frames::create(directory.path(), folder, &column(), 1, 1).err();
+        let refused = Frames::create(directory.path(), folder, &column(), 1, 1..9).err();
         let message = refused.unwrap().to_string();
         let expected = "frame_0000.png: the picture has 640×720 pixels, not 1280×720;";
         assert!(message.contains(expected), "{message}");
@@ -513,7 +537,7 @@ mod tests {
         let last = frames.count;
         std::fs::create_dir(directory.path().join(format!("frame_{last:04}.png"))).unwrap();
         frames.push(simulation.moment().unwrap()).unwrap();
-        let error = frames.finish().unwrap_err().to_string();
+        let error = frames.finish(&[]).unwrap_err().to_string();
         assert!(error.contains(&format!("frame_{last:04}.png")), "{error}");
         assert!(directory.path().join("dam_break.gif").is_file());
     }
@@ -526,7 +550,7 @@ mod tests {
         frames.push(panics).unwrap();
         let error = frames.push(simulation().moment().unwrap()).unwrap_err();
         assert!(error.to_string().contains("panicked"), "{error}");
-        assert_eq!(frames.finish().unwrap(), 1);
+        assert_eq!(frames.finish(&[]).unwrap(), 1);
     }
 
     #[test]
@@ -548,7 +572,7 @@ mod tests {
             frames.push(large()).unwrap();
             assert!(frames.unfinished <= MIN_UNFINISHED);
         }
-        assert_eq!(frames.finish().unwrap(), 7);
+        assert_eq!(frames.finish(&[]).unwrap(), 7);
     }
 
     #[test]
@@ -562,11 +586,11 @@ mod tests {
         let simulation = simulation();
         let write = |frames: usize| {
             let folder = folder(directory.path(), frames);
-            let mut to = Frames::create(directory.path(), folder, &column(), 1, 0).unwrap();
+            let mut to = Frames::create(directory.path(), folder, &column(), 1, 0..frames).unwrap();
             for _ in 0..frames {
                 to.push(simulation.moment().unwrap()).unwrap();
             }
-            to.finish().unwrap();
+            to.finish(&[]).unwrap();
         };
         write(4);
         let own = ["energy.csv", "summary.json"];

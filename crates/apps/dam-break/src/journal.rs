@@ -131,6 +131,12 @@ impl Journal {
         self.notes.iter().filter_map(point).collect()
     }
 
+    /// A curve of the energies: seconds and values.
+    pub(crate) fn energy(&self, value: fn(&Energy) -> f64) -> impl Iterator<Item = Point> {
+        let notes = self.notes.iter();
+        notes.map(move |note| (note.time, value(&note.energy)))
+    }
+
     /// The energies at the first and the last note.
     pub(crate) fn energies(&self) -> Option<(Energy, Energy)> {
         Some((self.notes.first()?.energy, self.notes.last()?.energy))

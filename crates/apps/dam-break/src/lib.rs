@@ -21,6 +21,7 @@ mod journal;
 mod names;
 mod notes;
 mod output;
+mod page;
 pub mod picture;
 mod pieces;
 mod probes;

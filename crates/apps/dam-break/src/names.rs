@@ -36,11 +36,12 @@ pub(crate) fn stem(index: usize) -> String {
 }
 
 /// Files of a run other than frames, whole or in pieces.
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "dam_break.gif",
     "energy.csv",
     "front.csv",
     "front.png",
+    "index.html",
     "lost_particle.vtp",
     "probes.csv",
     "summary.json",

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use nearfield_io::Chart;
 use nearfield_sph::Simulation;
 
 use crate::Error;
@@ -63,11 +64,11 @@ impl Output {
         }
     }
 
-    /// Waits for all frames, completes the animation, and returns the number of frames; 0 on ranks
-    /// that write none.
-    pub(crate) fn finish(self, simulation: &Simulation) -> Result<usize, Error> {
+    /// Waits for all frames, completes the animation and the page with its charts, and returns the
+    /// number of frames; 0 on ranks that write none.
+    pub(crate) fn finish(self, simulation: &Simulation, charts: &[Chart]) -> Result<usize, Error> {
         match self {
-            Self::Whole(Some(frames)) => frames.finish(),
+            Self::Whole(Some(frames)) => frames.finish(charts),
             Self::Whole(None) => Ok(0),
             Self::Pieces(pieces) => pieces.finish(simulation),
         }
@@ -75,9 +76,9 @@ impl Output {
 
     /// Ends the output of a run that has failed. A further failure here is not reported: it would
     /// hide the first. Not collective.
-    pub(crate) fn keep(self) {
+    pub(crate) fn keep(self, charts: &[Chart]) {
         if let Self::Whole(Some(frames)) = self {
-            drop(frames.finish());
+            drop(frames.finish(charts));
         }
     }
 }

@@ -11,11 +11,15 @@ use std::time::{Duration, Instant};
 use nearfield_sph::{Dimensions, ProbeColumn, Probes, Simulation};
 
 use crate::Error;
+use crate::reference::Point;
 use crate::scene::{Probe, Scene};
 
 /// Half the width of a height probe's column, in spacings: hats of a whole number of spacings add
 /// up to the same on every site of a lattice.
 const REACH: f64 = 2.0;
+
+/// The name of a probe and its readings: seconds and values.
+type Curve<'a> = (&'a str, Vec<Point>);
 
 /// The probes of a run and their readings.
 pub(crate) struct Readings {
@@ -98,6 +102,20 @@ impl Readings {
     /// The rows, for a file.
     pub(crate) fn rows(&self) -> &[Vec<f64>] {
         &self.rows
+    }
+
+    /// Titles of charts of pressures and of heights, with the names of probes and their curves:
+    /// seconds and values.
+    pub(crate) fn curves(&self) -> [(&'static str, Vec<Curve<'_>>); 2] {
+        let names = self.header.trim_end().split(',').enumerate().skip(1);
+        let curve = |(column, name): (usize, _)| {
+            let points = self.rows.iter().map(|row| (row[0], row[column]));
+            (name, points.collect())
+        };
+        let mut curves = names.map(curve);
+        let pressures = curves.by_ref().take(self.probes.points.len()).collect();
+        let titles = ["Pressure at probes, Pa", "Height of the water, m"];
+        [(titles[0], pressures), (titles[1], curves.collect())]
     }
 
     /// Numbers of a row: the time and one per probe.

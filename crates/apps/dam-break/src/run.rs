@@ -17,6 +17,7 @@ use crate::journal::Journal;
 use crate::names::is_of_run;
 use crate::notes::{self, Flags};
 use crate::output::Output;
+use crate::page;
 use crate::picture::front_plot;
 use crate::pieces::Pieces;
 use crate::probes::Readings;
@@ -38,9 +39,10 @@ pub fn files(args: &Args, plan: &mut Plan) {
     if let Some(restart) = &args.restart {
         plan.read(restart);
     }
-    if let Some(checkpoint) = &args.checkpoint {
+    if args.checkpoint.is_some() {
         // The checkpoint of --restart has been read when the next one replaces it.
-        plan.write_after("--checkpoint", checkpoint, args.restart.as_deref());
+        let path = args.checkpoint_path();
+        plan.write_after("--checkpoint", path, args.restart.as_deref());
     }
     if let Some(trace) = &args.trace {
         plan.write("--trace", trace);
@@ -192,10 +194,9 @@ impl<'a> Setup<'a> {
                 Output::Pieces(Box::new(pieces))
             } else {
                 let writers = writers(args.threads, simulation.running().device);
-                let frames = folder.take();
-                let frames =
-                    frames.map(|folder| Frames::create(directory, folder, &scene, writers, from));
-                Output::Whole(frames.transpose()?)
+                let numbers = from..args.frame_count();
+                let create = |folder| Frames::create(directory, folder, &scene, writers, numbers);
+                Output::Whole(folder.take().map(create).transpose()?)
             };
             frames.write_walls(&simulation, directory, first.is_some())?;
             Ok(RunState {
@@ -330,16 +331,16 @@ impl RunState {
         pushed
     }
 
-    /// Writes a checkpoint, if there is a file for it, of a run whose next frame is `next`. The
-    /// frames before are complete then.
+    /// Writes a checkpoint, if it is time for one, of a run whose next frame is `next`. The frames
+    /// before are complete then.
     fn save(&mut self, simulation: &Simulation, args: &Args, next: usize) -> Result<(), Error> {
-        let Some(path) = &args.checkpoint else {
+        if !(args.checkpoint).is_some_and(|every| next.is_multiple_of(every)) {
             return Ok(());
-        };
+        }
         let begin = Instant::now();
         self.frames.complete(simulation)?;
         let notes = notes::of(next, self.flags, &self.journal, self.readings.as_ref());
-        simulation.write_checkpoint(path, &notes)?;
+        simulation.write_checkpoint(&args.checkpoint_path(), &notes)?;
         self.output += begin.elapsed();
         Ok(())
     }
@@ -367,7 +368,8 @@ impl RunState {
                 let _ = nearfield_files::write(args.output.join(name), table);
             }
         }
-        self.frames.keep();
+        let charts = page::charts(&self.scene, &self.journal, self.readings.as_ref());
+        self.frames.keep(&charts);
     }
 
     /// Writes tables, plot and summary.
@@ -391,7 +393,8 @@ impl RunState {
         let compare = || compare_front(&self.journal, &self.scene, simulation, args);
         let front = self.scene.front.is_some().then(compare);
         let waiting = Instant::now();
-        let frames = self.frames.finish(simulation)?;
+        let charts = page::charts(&self.scene, &self.journal, self.readings.as_ref());
+        let frames = self.frames.finish(simulation, &charts)?;
         let output = self.output + waiting.elapsed();
         // The frames have given back the memory that they were drawn in, which may have been short.
         let front = front.map(|drawn| drawn.or_else(|_| compare()));
@@ -553,7 +556,7 @@ mod tests {
         let mut simulation = scene.threads(1).build().unwrap();
         let flags = Flags::of(&column, 0, 1.0);
         let folder = RunFolder::open(&args.output, flags.run(1.0, false)).unwrap();
-        let frames = Frames::create(&args.output, folder, &column, 1, 0).unwrap();
+        let frames = Frames::create(&args.output, folder, &column, 1, 0..0).unwrap();
         let course = RunState {
             journal: Journal::new(&column, 1.0),
             readings: None,

@@ -23,7 +23,7 @@ use nearfield_io::Format;
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Target); 22] = [
+pub const TARGETS: [(&str, Target); 24] = [
     ("npy", |bytes| readers::read(bytes, Format::Npy)),
     ("csv", |bytes| readers::read(bytes, Format::Csv)),
     ("xyz", |bytes| readers::read(bytes, Format::Xyz)),
@@ -41,8 +41,10 @@ pub const TARGETS: [(&str, Target); 22] = [
     }),
     ("gro", |bytes| readers::read(bytes, Format::Gro)),
     ("pdb", |bytes| readers::read(bytes, Format::Pdb)),
+    ("cif", |bytes| readers::read(bytes, Format::Cif)),
     ("poscar", |bytes| readers::read(bytes, Format::Poscar)),
     ("pcd", |bytes| readers::read(bytes, Format::Pcd)),
+    ("las", |bytes| readers::read(bytes, Format::Las)),
     ("tables", tables::read),
     ("checkpoints", checkpoints::read),
     ("trace", traces::read),

@@ -112,7 +112,7 @@ impl fmt::Display for Subject {
 }
 
 /// Characters of a message at most.
-const MAX_SHOWN: usize = 300;
+const MAX_SHOWN: usize = 400;
 
 /// A failure and its place, before the file is known.
 #[derive(Debug, Clone, PartialEq, Eq)]

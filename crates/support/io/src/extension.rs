@@ -99,10 +99,10 @@ fn remedy(extension: &str) -> &'static str {
             "unpack it first, or pack it by gzip or zstd"
         }
         "h5" | "hdf5" | "parquet" | "mat" => "save the array by numpy.save as .npy",
-        "las" | "laz" | "e57" | "e00" => {
+        "e57" | "e00" => {
             "PDAL (pdal translate) and CloudCompare convert point clouds to .ply, .pcd or .csv"
         }
-        "cif" | "mmcif" | "traj" | "xtc" | "trr" | "dcd" | "gsd" | "xsf" | "cfg" | "g96" => {
+        "traj" | "xtc" | "trr" | "dcd" | "gsd" | "xsf" | "cfg" | "g96" => {
             "ASE (ase convert), MDAnalysis and OVITO convert files of atoms to .extxyz, .gro or .pdb"
         }
         "stl" | "obj" | "off" | "msh" | "xdmf" | "vtm" | "vti" | "pvtp" | "pvtu" | "pvd" => {
@@ -143,14 +143,15 @@ mod tests {
             let text = error.to_string();
             assert!(text.starts_with(name), "{text}");
             assert!(
-                text.contains("known are .npy, .npz, .csv, ") && text.ends_with(", .ply, .pcd"),
+                text.contains("known are .npy, .npz, .csv, ")
+                    && text.ends_with(", .pcd, .las, .laz"),
                 "{text}"
             );
             assert!(text.contains("meshio"), "{text}");
         }
         for (name, tool) in [
-            ("a.LAS", "PDAL"),
-            ("a.cif", "ASE"),
+            ("a.E57", "PDAL"),
+            ("a.gsd", "ASE"),
             ("a.xtc.gz", "MDAnalysis"),
             ("a.csv.bz2", "unpack"),
             ("a.foo", "PDAL point clouds"),

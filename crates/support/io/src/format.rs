@@ -24,6 +24,8 @@ pub enum Format {
     Gro,
     /// Protein Data Bank, `.pdb` and `.ent`.
     Pdb,
+    /// Crystallographic information, `.cif` and `.mmcif`.
+    Cif,
     /// Structure of VASP, `.poscar` and `.vasp`, and files called POSCAR or CONTCAR.
     Poscar,
     /// Legacy VTK, `.vtk`.
@@ -34,10 +36,12 @@ pub enum Format {
     Ply,
     /// Point Cloud Library, `.pcd`.
     Pcd,
+    /// Laser scans (ASPRS), `.las`.
+    Las,
 }
 
 /// Extensions by which formats are chosen.
-pub(crate) const EXTENSIONS: [(&str, Format); 25] = [
+pub(crate) const EXTENSIONS: [(&str, Format); 29] = [
     ("npy", Format::Npy),
     ("npz", Format::Npz),
     ("csv", Format::Csv),
@@ -56,6 +60,8 @@ pub(crate) const EXTENSIONS: [(&str, Format); 25] = [
     ("gro", Format::Gro),
     ("pdb", Format::Pdb),
     ("ent", Format::Pdb),
+    ("cif", Format::Cif),
+    ("mmcif", Format::Cif),
     ("poscar", Format::Poscar),
     ("vasp", Format::Poscar),
     ("vtk", Format::LegacyVtk),
@@ -63,6 +69,8 @@ pub(crate) const EXTENSIONS: [(&str, Format); 25] = [
     ("vtu", Format::XmlVtk),
     ("ply", Format::Ply),
     ("pcd", Format::Pcd),
+    ("las", Format::Las),
+    ("laz", Format::Las),
 ];
 
 impl Format {
@@ -84,11 +92,13 @@ impl fmt::Display for Format {
             Self::LammpsData => "LAMMPS data",
             Self::Gro => "GRO",
             Self::Pdb => "PDB",
+            Self::Cif => "CIF",
             Self::Poscar => "POSCAR",
             Self::LegacyVtk => "legacy VTK",
             Self::XmlVtk => "VTK XML",
             Self::Ply => "PLY",
             Self::Pcd => "PCD",
+            Self::Las => "LAS",
         })
     }
 }

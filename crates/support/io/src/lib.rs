@@ -27,13 +27,15 @@
 //! | `.data`, `.lmp` | LAMMPS data: the section `Atoms` and the box | – |
 //! | `.gro` | GROMACS, any frame, with velocities and any box | – |
 //! | `.pdb`, `.ent` | `ATOM` and `HETATM`, the cell of `CRYST1`, any model | – |
+//! | `.cif`, `.mmcif` | `atom_site` of the first block and model, Cartesian or as parts of the cell; the cell; no symmetry | – |
 //! | `.poscar`, `.vasp`, `POSCAR*`, `CONTCAR*` | VASP, direct or cartesian | – |
 //! | `.vtk` | legacy PolyData and unstructured grids up to version 5.1, text and binary | – |
 //! | `.vtp`, `.vtu` | ascii, binary, appended (raw and base64); either byte order; zlib, LZ4 or no compression | `.vtp`, zlib |
 //! | `.ply` | text and both binary encodings, any scalar type | – |
 //! | `.pcd` | text, binary and compressed | – |
+//! | `.las` | LAS 1.0 to 1.4, not compressed, with intensity and classification | – |
 //! | `.vti` | – | quantities on a regular grid ([`write_vti`]) |
-//!
+//! | `.html` | – | a page that shows points in a browser ([`write_view`]), at many moments ([`View`]) |
 //!
 //! Files of every format may be packed by gzip or zstd, with `.gz` or `.zst` behind the extension.
 //!
@@ -79,6 +81,7 @@ pub use read::{
     read_table,
 };
 pub use write::{
-    FrameWriter, VtpWriter, write_array, write_cloud, write_csr_npz, write_csv, write_frames,
-    write_npy, write_points, write_vti, write_vtp,
+    Chart, ChartLine, Detail, FrameWriter, Scale, View, ViewFrame, ViewWriter, VtpWriter,
+    write_array, write_cloud, write_csr_npz, write_csv, write_frames, write_npy, write_points,
+    write_view, write_vti, write_vtp,
 };

@@ -3,9 +3,9 @@
 //!
 //! Nothing here depends on an engine: a test passes its engine as a closure. With the feature
 //! `kernels`, any pair kernel is compared with its CUDA text. [`memory`] has allocators that refuse
-//! requests. **Invariant others rely on:** the same name, number of points and seed give the same
-//! bits on every platform ([`cloud`]), and the oracle returns exactly the set that the contract of
-//! a neighbour defines ([`oracle`]).
+//! requests, and [`browser`] opens pages. **Invariant others rely on:** the same name, number of
+//! points and seed give the same bits on every platform ([`cloud`]), and the oracle returns exactly
+//! the set that the contract of a neighbour defines ([`oracle`]).
 //!
 //! ```
 //! use nearfield_testkit::{Cloud, digest::digest, oracle::{ListKind, Pairing, Problem}};
@@ -20,6 +20,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod browser;
 pub mod cloud;
 pub mod conformance;
 pub mod digest;

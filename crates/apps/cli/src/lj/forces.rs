@@ -17,7 +17,7 @@ pub(super) fn write(path: &Path, run: &mut Simulation, names: Vec<String>) -> Re
             Ok(file.frame_with_forces(run.system()?, 0.0, &forces)?)
         }
         "csv" => write_table(path, run, &names),
-        _ => Err(Failure::Wrong(format!(
+        _ => Err(Failure::Usage(format!(
             "{}: forces of one configuration are written as .extxyz or .csv; with --steps, --output \
              is a folder",
             path.display()

@@ -119,7 +119,7 @@ pub(super) fn run(
 fn only(task: &Task) -> Result<Division, Failure> {
     match (task.edges.as_slice(), task.subregions.as_slice()) {
         (&[edge], &[subregions]) => Ok(Division { edge, subregions }),
-        (edges, subregions) => Err(Failure::Wrong(format!(
+        (edges, subregions) => Err(Failure::Usage(format!(
             "random machines are tried on one layout: give one --bricks instead of {} and one \
              --subregions instead of {}",
             edges.len(),

@@ -164,7 +164,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Device::Emulated(spec) => emulated::run(&task, spec)?,
         Device::Hybrid(number) => real::run(&task, number)?,
         // Refused where flags are read.
-        device => return Err(Failure::Wrong(format!("{device} has one backend"))),
+        device => return Err(Failure::Usage(format!("{device} has one backend"))),
     };
     let shown = combinations
         .iter()

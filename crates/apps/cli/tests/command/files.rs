@@ -61,7 +61,7 @@ fn outputs_that_are_inputs_are_refused_on_every_command() {
     run(&[&lj[..], &["--output", "run", "--checkpoint", "1"]].concat());
 
     let near = ["neighbors", "v.npy", "--radius", "1"];
-    for flag in ["--trace", "--output"] {
+    for flag in ["--trace", "--output", "--view"] {
         place.refuses_files(
             &[flag, "v.npy", "./v.npy"],
             &[&near[..], &[flag, "./v.npy"]].concat(),

@@ -72,7 +72,7 @@ fn rows_without_a_species_are_points() {
         &words("neighbors pts.xyz --radius 0.4"),
     );
     place.file("a.xtc", "binary");
-    place.refuses("OVITO convert", &words("neighbors a.xtc --radius 0.4"));
+    place.misused("OVITO convert", &words("neighbors a.xtc --radius 0.4"));
 }
 
 /// A LAMMPS trajectory of two frames with the points, in the box of [`SLAB`].

@@ -128,10 +128,11 @@ fn bad_input_gives_exit_code_1_and_one_line_that_names_the_culprit() {
         ("short.xyz", "short.xyz"),
         ("truncated.npy", "truncated.npy"),
         ("missing.csv", "missing.csv"),
-        ("good.unknown", "good.unknown"),
     ] {
         place.refuses(culprit, &[&["neighbors", file], &radius[..]].concat());
     }
+    let unknown = ["neighbors", "good.unknown"];
+    place.misused("good.unknown", &[&unknown[..], &radius].concat());
     for (culprit, args) in [
         ("radius 0 ", &["--radius", "0"][..]),
         ("radius -1 ", &["--radius", "-1"]),

@@ -339,3 +339,28 @@ fn negative_numbers_are_those_of_their_flags() {
     assert_eq!(output.status.code(), Some(2));
     assert!(errors.contains("'-1' for '--threads"), "{errors}");
 }
+
+#[test]
+fn a_view_shows_the_points_by_their_number_of_neighbours() {
+    let place = Workplace::new();
+    let points = [[0.0; 3], [0.5, 0.0, 0.0], [1.0, 0.0, 0.0], [9.0, 0.0, 0.0]];
+    place.points("<b>.npy", &points);
+    let output = place.run(&words("neighbors <b>.npy --radius 0.7 --view near.html"));
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && told.contains("wrote       near.html"),
+        "{told}"
+    );
+    let page = std::fs::read_to_string(place.0.path().join("near.html")).unwrap();
+    assert!(page.contains("<h1>&lt;b&gt;.npy, radius 0.7</h1>"));
+    let scale = "\"name\":\"neighbours\",\"low\":0.0,\"high\":2.0,\"whole\":true";
+    assert!(page.contains(scale) && page.contains("{\"points\":4,"));
+    place.misused(
+        "views are written as .html",
+        &words("neighbors <b>.npy --radius 0.7 --view near.png"),
+    );
+    place.misused(
+        "the extension '.foo' is not known",
+        &words("neighbors a.foo --radius 0.7"),
+    );
+}

@@ -30,12 +30,12 @@ struct Case {
 fn dam_break(ranks: usize) -> Case {
     let flags = format!(
         "dam-break --particles 300 --seconds 0.15 --frames 4 --threads 1 --dim 2 --deterministic \
-         --ranks {ranks}"
+         --ranks {ranks} --checkpoint 1"
     );
     Case {
         begin: flags.clone(),
         on: flags,
-        checkpoint: "state",
+        checkpoint: "dam_break.checkpoint",
     }
 }
 
@@ -59,7 +59,6 @@ impl Case {
         match args[0] {
             "lj" if left == "0" => return None,
             "lj" => more.extend(["--steps", &left]),
-            "dam-break" => more.extend(["--checkpoint", text(&checkpoint)]),
             _ => {}
         }
         args.extend(more);
@@ -324,8 +323,9 @@ fn a_checkpoint_may_replace_the_one_that_is_gone_on_from() {
         let all = format!("{flags} --output out {more}");
         place.run(&words(&all))
     };
-    assert!(run("--checkpoint state").status.success());
-    assert!(run("--checkpoint state --restart ./state").status.success());
-    let clash = run("--restart state --trace state");
+    assert!(run("--checkpoint 1").status.success());
+    let on = "--restart out/dam_break.checkpoint";
+    assert!(run(&format!("--checkpoint 1 {on}")).status.success());
+    let clash = run(&format!("{on} --trace ./out/dam_break.checkpoint"));
     assert_eq!(clash.status.code(), Some(2));
 }

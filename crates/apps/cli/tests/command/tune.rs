@@ -267,7 +267,7 @@ fn wrong_usage_ends_with_2_and_failures_with_1() {
         (2, "radius -1", &["--points", "100", "--radius=-1"]),
         (1, "taken", &["--points", "1000", "--output", "taken"]),
         (
-            1,
+            2,
             "give one --bricks",
             &[
                 "--points",

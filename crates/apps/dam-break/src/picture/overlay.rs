@@ -178,10 +178,11 @@ fn color_bar(picture: &mut Picture, top_speed: f32, corner: Vec2, unit: f32, sty
         }
     }
     let baseline = (top + thick) as f32 + 1.05 * style.size;
+    // Faster water has the last colour.
     let top_label = if top_speed >= 10.0 {
-        format!("{top_speed:.0} m/s")
+        format!("≥ {top_speed:.0} m/s")
     } else {
-        format!("{top_speed:.1} m/s")
+        format!("≥ {top_speed:.1} m/s")
     };
     text::draw(
         picture,

@@ -52,6 +52,20 @@ fn a_small_run_writes_all_its_files_and_its_front_is_near_the_experiments() {
         let bytes = std::fs::metadata(output.join(name)).unwrap().len();
         assert!(bytes > 1000, "{name}: {bytes} bytes");
     }
+    let page = std::fs::read_to_string(output.join("index.html")).unwrap();
+    assert_eq!(page.matches("<script>add({\"points\":578,").count(), 3);
+    // The front beside the experiments, as far as the tank goes, and the energies.
+    let (_, charts) = page.split_once("<script>finish(").unwrap();
+    let charts = charts.split_once(")</script>").unwrap().0;
+    let charts: serde_json::Value = serde_json::from_str(charts).unwrap();
+    assert_eq!(charts[0]["lines"].as_array().unwrap().len(), 4);
+    for line in &charts[0]["lines"].as_array().unwrap()[1..] {
+        let points = line["points"].as_array().unwrap();
+        let inside = |point: &serde_json::Value| point[1].as_f64().unwrap() <= 4.0;
+        assert!(points.len() > 3 && points.iter().all(inside), "{line}");
+    }
+    assert_eq!(charts[1]["title"], "Energy, J per metre of depth");
+    assert!(charts[1]["lines"][0]["points"][100][1].as_f64().unwrap() > 0.0);
     let table = std::fs::read_to_string(output.join("front.csv")).unwrap();
     assert!(table.starts_with("time_s,front_m,T,Z\n") && table.lines().count() > 200);
     let written = std::fs::read_to_string(output.join("summary.json")).unwrap();
@@ -124,6 +138,7 @@ fn every_frame_is_the_same_bytes_for_any_number_of_threads() {
             .map(|(frame, kind)| read(format!("frame_{frame:04}.{kind}")))
             .collect();
         files.push(read("dam_break.gif".to_owned()));
+        files.push(read("index.html".to_owned()));
         files
     });
     for (index, (one, four)) in frames[0].iter().zip(&frames[1]).enumerate() {

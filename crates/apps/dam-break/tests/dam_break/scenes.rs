@@ -97,6 +97,15 @@ fn a_scene_writes_tables_pictures_and_walls_but_no_front() {
     let path = |name: &str| directory.path().join(name);
     assert!(path("frame_0001.png").is_file() && path("energy.csv").is_file());
     assert!(!path("front.csv").exists() && !path("front.png").exists());
+    let page = std::fs::read_to_string(path("index.html")).unwrap();
+    for words in [
+        "\"solids\":[[[0.",
+        "Pressure at probes, Pa",
+        "Height of the water, m",
+        "\"H4_m\"",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
     let walls = nearfield_io::read_points(path("wall.vtp")).unwrap();
     let in_obstacle =
         |x: &&[f32; 3]| x[2] > 0.0 && (0.6..0.9).contains(&x[0]) && (0.25..0.75).contains(&x[1]);

@@ -1,20 +1,17 @@
-//! The page, in a browser where there is one.
-//!
-//! `NEARFIELD_CHROMIUM` names a Chromium or Chrome; without it those of the search path are tried.
-//! Without any, the tests that need one say that they are skipped, or fail when
-//! `NEARFIELD_REQUIRE_CHROMIUM=1`.
+//! The page, in a browser where there is one ([`nearfield_testkit::browser`]).
 
 use crate::{
     device::device_run,
     made::{at, hybrid_run, trace},
 };
+use nearfield_testkit::browser::{chromium, page_after_scripts};
 use nearfield_trace_analysis::{
     Analysis, Summary,
     model::{Note, Record, Span},
     write_report,
 };
 use serde_json::Value;
-use std::{env, fs, process::Command};
+use std::fs;
 
 /// Notes errors from the beginning.
 const LISTEN: &str = r#"<script>
@@ -121,31 +118,6 @@ pre.textContent = JSON.stringify(seen);
 document.body.append(pre);
 </script>"##;
 
-fn chromium() -> Option<String> {
-    let named = env::var("NEARFIELD_CHROMIUM").ok();
-    let tried = [
-        "chromium",
-        "chromium-browser",
-        "google-chrome",
-        "google-chrome-stable",
-    ];
-    let mut candidates = named.into_iter().chain(tried.map(str::to_owned));
-    let runs = |name: &String| {
-        let version = Command::new(name).arg("--version").output();
-        version.is_ok_and(|output| output.status.success())
-    };
-    let found = candidates.find(runs);
-    let required = env::var_os("NEARFIELD_REQUIRE_CHROMIUM").is_some_and(|value| value == "1");
-    assert!(
-        found.is_some() || !required,
-        "no Chromium runs here, and NEARFIELD_REQUIRE_CHROMIUM=1"
-    );
-    if found.is_none() {
-        eprintln!("skipped: no Chromium runs here");
-    }
-    found
-}
-
 fn page(records: Vec<Record>) -> (String, Summary) {
     let trace = trace(records);
     let analysis = Analysis::of(&trace).unwrap();
@@ -162,23 +134,7 @@ fn seen(browser: &str, page: &str, window: (u32, u32)) -> Value {
         .replacen("<head>", &format!("<head>{LISTEN}"), 1)
         .replacen("</body>", &format!("{USE}</body>"), 1);
     fs::write(&path, used).unwrap();
-    let output = Command::new(browser)
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--dump-dom",
-        ])
-        .arg(format!("--window-size={},{}", window.0, window.1))
-        .arg(format!(
-            "--user-data-dir={}",
-            folder.path().join("profile").display()
-        ))
-        .arg(format!("file://{}", path.display()))
-        .output()
-        .unwrap();
-    let page = String::from_utf8_lossy(&output.stdout);
+    let page = page_after_scripts(browser, &path, window, &[]).unwrap();
     let begin = page
         .find("<pre id=\"seen\">")
         .expect("the page was used to the end")

@@ -5,12 +5,14 @@
 //! (`tests/memory.rs`).
 
 mod cell;
+mod cif;
 mod cloud_text;
 mod csv;
 mod frames;
 mod gro;
 mod lammps_data;
 mod lammps_dump;
+mod las;
 mod lines;
 mod lzf;
 mod names;
@@ -133,11 +135,13 @@ impl Reader {
             Format::LammpsData => Self::One(lammps_data::read),
             Format::Gro => Self::Frames(gro::FRAMES),
             Format::Pdb => Self::Frames(pdb::FRAMES),
+            Format::Cif => Self::One(cif::read),
             Format::Poscar => Self::One(poscar::read),
             Format::LegacyVtk => Self::One(vtk::legacy::read),
             Format::XmlVtk => Self::One(vtk::xml::read),
             Format::Ply => Self::One(ply::read),
             Format::Pcd => Self::One(pcd::read),
+            Format::Las => Self::One(las::read),
         }
     }
 }

@@ -5,6 +5,7 @@ mod cloud;
 mod csv;
 mod npy;
 mod output;
+mod view;
 mod vti;
 mod vtp;
 
@@ -13,6 +14,7 @@ use std::path::Path;
 pub use cloud::{FrameWriter, write_cloud, write_frames};
 pub use csv::write_csv;
 pub use npy::{write_array, write_csr_npz, write_npy};
+pub use view::{Chart, ChartLine, Detail, Scale, View, ViewFrame, ViewWriter, write_view};
 pub use vti::write_vti;
 pub use vtp::{VtpWriter, write_vtp};
 

@@ -68,6 +68,39 @@ HETATM    2 ZN    ZN A   2      -1.500   0.125 100.000  1.00  9.67          ZN2+
 ENDMDL
 ";
 
+pub(crate) const CIF: &str = "\
+data_test
+# a comment
+_cell.length_a 10.0(2)
+_cell.length_b 20
+_cell.length_c 30
+_cell.angle_alpha 90
+_cell.angle_beta 90.00
+_cell.angle_gamma 90
+_symmetry.space_group_name_H-M 'P 21 21 21'
+_struct.title
+;a text of
+loop_
+;
+loop_
+_citation.id
+_citation.title
+1 \"it's a title\"
+loop_
+_atom_site.group_PDB
+_atom_site.type_symbol
+_atom_site.label_alt_id
+_atom_site.Cartn_x
+_atom_site.Cartn_y
+_atom_site.Cartn_z
+_atom_site.pdbx_PDB_model_num
+ATOM N . 27.340 24.430 2.614 1
+HETATM ZN B -1.5 0.125(7)
+1e2 1
+ATOM N . 0 0 0 2
+#
+";
+
 pub(crate) const POSCAR: &str = "\
 cubic
 2.0
@@ -524,5 +557,84 @@ fn files_of_other_writers_hold_the_same_points() {
             let off = found - unit * expected;
             assert!(off.abs() <= 2e-3 * unit, "{name}: {:?}", cell.vectors);
         }
+    }
+}
+
+#[test]
+fn a_cif_has_its_cell_its_elements_and_the_first_model() {
+    let cloud = good(CIF, Format::Cif);
+    assert_eq!(
+        cloud.positions,
+        [[27.34, 24.43, 2.614], [-1.5, 0.125, 100.0]]
+    );
+    let vectors = [[10.0, 0.0, 0.0], [0.0, 20.0, 0.0], [0.0, 0.0, 30.0]];
+    assert_eq!(cloud.simulation_box, periodic(vectors));
+    let species = cloud.species.unwrap();
+    assert_eq!(
+        (species.names, species.of_point),
+        (vec!["N".into(), "ZN".into()], vec![0, 1])
+    );
+    let notes = cloud.notes.join("; ");
+    for words in [
+        "1 atoms of later models",
+        "1 rows are alternative",
+        "'P 21 21 21' is not",
+    ] {
+        assert!(notes.contains(words), "{notes}");
+    }
+    // A crystal: parts of the cell, tags without dots, and no element but a label.
+    let cell = CIF.split("_symmetry").next().unwrap();
+    let crystal = cell
+        .replace('.', "_")
+        .replace("_00", "")
+        .replace("10_0", "10.0")
+        .to_uppercase()
+        + "loop_\n_atom_site_label\n_atom_site_fract_x\n_atom_site_fract_y\n\
+           _atom_site_fract_z\nNa1 0.5 0.25(3) -1\ndata_other\n_cell_length_a 1\n";
+    let cloud = good(crystal, Format::Cif);
+    assert_eq!(cloud.positions, [[5.0, 5.0, -30.0]]);
+    assert_eq!(cloud.species.unwrap().names, ["Na1"]);
+    assert_eq!(cloud.simulation_box, periodic(vectors));
+    assert_eq!(cloud.notes, ["1 later data blocks are not read"]);
+}
+
+#[test]
+fn a_wrong_cif_names_the_line() {
+    let atoms = "loop_\n_atom_site.Cartn_x\n_atom_site.Cartn_y\n_atom_site.Cartn_z\n";
+    let parts = atoms.replace("Cartn", "fract");
+    for (text, words) in [
+        (
+            "data_x\n_cell.length_a 5\n".to_owned(),
+            "no loop with _atom_site.Cartn_x",
+        ),
+        (
+            format!("{atoms}1 2 3\n4 5\n"),
+            "line 6: the last row has 2 of 3 values",
+        ),
+        (
+            format!("{atoms}1 2 3\n4 ? 6\n"),
+            "line 6: '?' is not a number",
+        ),
+        (
+            format!("{atoms}1 2 'three\n"),
+            "line 5: a quoted text has no end",
+        ),
+        (
+            format!("{atoms}1 2 3\n_text\n;abc\n"),
+            "line 7: a text that begins",
+        ),
+        (format!("{parts}0.5 0.5 0.5\n"), "the file has no cell"),
+        (
+            "data_x\nstray 1\n".to_owned(),
+            "line 2: 'stray' belongs to no tag",
+        ),
+        (
+            "data_x\nloop_ 1 2\n".to_owned(),
+            "line 2: '1' belongs to no tag",
+        ),
+        ("_a\nloop_\n".to_owned(), "line 1: '_a' has no value"),
+    ] {
+        let error = refused(&text, Format::Cif).to_string();
+        assert!(error.contains(words), "{text}: {error}");
     }
 }

@@ -199,3 +199,71 @@ fn headers_of_pcd_that_contradict_themselves_are_refused() {
         assert!(good(format!("{none}DATA {kind}\n"), Format::Pcd).is_empty());
     }
 }
+
+#[test]
+fn scans_of_laspy_have_their_points_intensities_and_classes() {
+    for name in ["scans/laspy_1_2.las", "scans/laspy_1_4.las"] {
+        let cloud = nearfield_io::read_points(crate::data(name)).unwrap();
+        let exact = cloud.positions_f64.as_ref().unwrap();
+        let expected = [
+            [400_000.125, 5_000_000.25, 0.0],
+            [400_001.5, 5_000_002.0, 1.5],
+            [399_999.0, 5_000_001.0, -20.0],
+        ];
+        for (found, expected) in exact.as_flattened().iter().zip(expected.as_flattened()) {
+            assert!(
+                (found - expected).abs() < 1e-9,
+                "{name}: {found}, {expected}"
+            );
+        }
+        let quantity = |name: &str| cloud.quantity(name).unwrap().to_doubles();
+        assert_eq!(quantity("intensity"), [7.0, 65535.0, 0.0]);
+        assert_eq!(quantity("classification"), [2.0, 31.0, 6.0]);
+        let unread = cloud.unread.join(", ");
+        assert!(
+            unread.contains("time") && unread.ends_with("extra bytes"),
+            "{unread}"
+        );
+    }
+}
+
+#[test]
+fn scans_that_cannot_be_read_say_why() {
+    let whole = std::fs::read(crate::data("scans/laspy_1_2.las")).unwrap();
+    for (at, bytes, words) in [
+        (0, &b"L"[..], None),
+        (0, b"M", Some("MASF")),
+        (25, &[5], Some("version 1.5 is not read")),
+        (
+            104,
+            &[0x83],
+            Some("compressed (LAZ): unpack them by laszip"),
+        ),
+        (104, &[11], Some("point format 11 is not known")),
+        (
+            105,
+            &[33, 0],
+            Some("records of 33 bytes are too short for point format 3"),
+        ),
+        (
+            107,
+            &[0xff; 4],
+            Some("4294967295 points of 38 bytes are announced, but 114 bytes"),
+        ),
+        (
+            96,
+            &[0xff; 4],
+            Some("3 points of 38 bytes are announced, but 0 bytes"),
+        ),
+    ] {
+        let mut file = whole.clone();
+        file[at..at + bytes.len()].copy_from_slice(bytes);
+        match words {
+            None => assert_eq!(good(&file, Format::Las).len(), 3),
+            Some(words) => {
+                let error = refused(&file, Format::Las).to_string();
+                assert!(error.contains(words), "{error}");
+            }
+        }
+    }
+}

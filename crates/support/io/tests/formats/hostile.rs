@@ -8,7 +8,7 @@ use zip::CompressionMethod;
 
 use crate::{data, good};
 
-const FORMATS: [Format; 14] = [
+const FORMATS: [Format; 16] = [
     Format::Npy,
     Format::Npz,
     Format::Csv,
@@ -18,14 +18,16 @@ const FORMATS: [Format; 14] = [
     Format::LammpsData,
     Format::Gro,
     Format::Pdb,
+    Format::Cif,
     Format::Poscar,
     Format::LegacyVtk,
     Format::XmlVtk,
     Format::Ply,
     Format::Pcd,
+    Format::Las,
 ];
 
-const TEXTS: [(&str, Format); 11] = [
+const TEXTS: [(&str, Format); 12] = [
     ("id,x,y,z\n1,0.5,1.5,2.5\n2,-1,\"3\",1e3\n", Format::Csv),
     ("2\n0.5 1.5 2.5 7 9\n-1 3 1e3 8 9\n", Format::Cloud),
     (
@@ -37,6 +39,7 @@ const TEXTS: [(&str, Format); 11] = [
     (crate::atoms::DATA, Format::LammpsData),
     (crate::atoms::GRO, Format::Gro),
     (crate::atoms::PDB, Format::Pdb),
+    (crate::atoms::CIF, Format::Cif),
     (crate::atoms::POSCAR, Format::Poscar),
     (crate::clouds::PCD, Format::Pcd),
     (
@@ -66,6 +69,9 @@ fn good_files() -> Vec<(Vec<u8>, Format)> {
         }
     }
     files.push((written_frame(), Format::XmlVtk));
+    for name in ["scans/laspy_1_2.las", "scans/laspy_1_4.las"] {
+        files.push((fs::read(data(name)).unwrap(), Format::Las));
+    }
     for kind in ["binary", "binary_compressed"] {
         files.push((crate::clouds::pcd(kind), Format::Pcd));
     }
@@ -99,6 +105,7 @@ fn is_open_ended(file: &[u8], format: Format) -> bool {
         | Format::LammpsData
         | Format::Gro
         | Format::Pdb
+        | Format::Cif
         | Format::Poscar => true,
         Format::Ply => is_text(b"format ascii"),
         Format::Pcd => is_text(b"DATA ascii"),

@@ -10,6 +10,7 @@ mod npy;
 mod packed;
 mod ply;
 mod python;
+mod view;
 mod vtk;
 mod writers;
 mod xyz;

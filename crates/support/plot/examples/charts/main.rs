@@ -15,9 +15,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs");
     let page = |name| fs::read_to_string(docs.join("measurements").join(name));
 
-    let bars = table::read(&page("README.md")?, "## The chart of the README")?;
+    let times = table::read(&page("README.md")?, "## The chart of the README")?;
     save_png(&docs.join("images/lists.png"), lists::SIZE, |area| {
-        lists::draw(area, &bars)
+        lists::draw(area, &times)
     })?;
 
     let points = table::read(&page("ranks.md")?, "## The chart of several GPUs")?;

@@ -4,7 +4,7 @@ pub(crate) use nearfield_dam_break::count;
 
 use nearfield::{
     Builder, Device, Engine,
-    balance::{Policy, Strategy},
+    balance::{Equal, Policy, Strategy},
 };
 use serde::Serialize;
 use std::str::FromStr;
@@ -84,6 +84,10 @@ pub(crate) struct EngineOptions {
     /// band[:ALPHA:BETA], fraction or fixed:THETA
     #[arg(long, default_value_t = Policy::Model)]
     pub(crate) policy: Policy,
+    /// What the parts of a step of both backends have about as much of (hybrid, emulated): work
+    /// or points
+    #[arg(long, default_value_t = Equal::Work, value_name = "WHAT")]
+    pub(crate) equal_subregions: Equal,
     /// Ignore timings: same input, same bits
     #[arg(long)]
     pub(crate) deterministic: bool,
@@ -99,6 +103,7 @@ impl EngineOptions {
             .deterministic(self.deterministic)
             .strategy(self.strategy)
             .policy(self.policy)
+            .equal_subregions(self.equal_subregions)
     }
 }
 

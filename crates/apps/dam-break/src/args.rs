@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use nearfield::Device;
-use nearfield::balance::{Policy, Strategy};
+use nearfield::balance::{Equal, Policy, Strategy};
 
 use nearfield_sph::Dimensions;
 
@@ -59,6 +59,11 @@ pub struct Args {
     /// band or band:ALPHA:BETA, fraction or fixed:THETA
     #[arg(long, value_name = "NAME", default_value_t = Policy::Model)]
     pub policy: Policy,
+
+    /// What the parts of a step of both backends have about as much of (hybrid,
+    /// emulated): work or points
+    #[arg(long, value_name = "WHAT", default_value_t = Equal::Work)]
+    pub equal_subregions: Equal,
 
     /// Directory for frames, pictures and tables; made when missing
     #[arg(long, value_name = "DIR", default_value = OUTPUT)]
@@ -201,6 +206,7 @@ impl Default for Args {
             threads: 0,
             strategy: Strategy::Flat,
             policy: Policy::Model,
+            equal_subregions: Equal::Work,
             output: PathBuf::from(OUTPUT),
             frames: None,
             pieces: false,

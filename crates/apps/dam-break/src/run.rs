@@ -62,7 +62,8 @@ pub fn files(args: &Args, plan: &mut Plan) {
 pub fn run(args: &Args) -> Result<Summary, Error> {
     Setup::new(args, 0, 1)?.run(|builder| {
         let builder = builder.device(args.device.device).threads(args.threads);
-        builder.strategy(args.strategy).policy(args.policy).build()
+        let builder = builder.strategy(args.strategy).policy(args.policy);
+        builder.equal_subregions(args.equal_subregions).build()
     })
 }
 

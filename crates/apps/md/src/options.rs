@@ -3,7 +3,7 @@
 use crate::Cell;
 use nearfield::{
     Builder, Device, Engine, Precision,
-    balance::{Policy, Strategy},
+    balance::{Equal, Policy, Strategy},
 };
 
 /// Settings of the computation, which change results only by rounding.
@@ -18,6 +18,8 @@ pub struct Options {
     pub strategy: Strategy,
     /// Policy that divides the work of hybrid devices.
     pub policy: Policy,
+    /// What the subregions of a step of hybrid devices have about as much of.
+    pub equal_subregions: Equal,
     /// Whether sums are to be the same bits on devices that choose by timings; false by default.
     pub deterministic: bool,
     /// Distance by which lists reach beyond the cut-off, so that they need not be found every step.
@@ -36,6 +38,7 @@ impl Default for Options {
             threads: 0,
             strategy: Strategy::Flat,
             policy: Policy::Model,
+            equal_subregions: Equal::Work,
             deterministic: false,
             skin: 0.0,
             precision: Precision::Single,
@@ -51,6 +54,7 @@ impl Options {
             .threads(self.threads)
             .strategy(self.strategy)
             .policy(self.policy)
+            .equal_subregions(self.equal_subregions)
             .deterministic(self.deterministic)
     }
 }

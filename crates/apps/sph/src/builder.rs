@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use glam::{DVec3, Vec3};
 use nearfield::{
     Engine,
-    balance::{Policy, Strategy},
+    balance::{Equal, Policy, Strategy},
     device::DeviceEngine,
     prelude::Device,
 };
@@ -40,6 +40,7 @@ pub struct SimulationBuilder {
     threads: usize,
     strategy: Strategy,
     policy: Policy,
+    equal_subregions: Equal,
     evidence: Option<PathBuf>,
     resumed: Option<Checkpoint>,
     /// The first memory that was refused, which [`build`](Self::build) reports.
@@ -172,6 +173,7 @@ impl SimulationBuilder {
             threads: 0,
             strategy: Strategy::Flat,
             policy: Policy::Model,
+            equal_subregions: Equal::Work,
             evidence: None,
             resumed: None,
             shortage: None,
@@ -278,6 +280,13 @@ impl SimulationBuilder {
         self
     }
 
+    /// What the parts of a step that two backends share have about as much of; [`Equal::Work`]
+    /// without.
+    pub fn equal_subregions(mut self, equal: Equal) -> Self {
+        self.equal_subregions = equal;
+        self
+    }
+
     /// Where to write a frame of all particles (VTK PolyData, `.vtp`) when a
     /// lost particle ends the run; nowhere without.
     pub fn evidence(mut self, path: impl Into<PathBuf>) -> Self {
@@ -305,6 +314,7 @@ impl SimulationBuilder {
                 let engine = Engine::builder(self.config.kernel().support());
                 let engine = engine.device(device).threads(self.threads);
                 let engine = engine.strategy(strategy).policy(self.policy);
+                let engine = engine.equal_subregions(self.equal_subregions);
                 self.finish(|config, matter, wall_ids| {
                     let near = OneEngine::new(engine)?;
                     let body = HostBody::new(config, near, matter, wall_ids)?;

@@ -116,6 +116,9 @@ pub enum ErrorKind {
     /// A policy's name that is not understood.
     #[error("unknown policy \"{0}\": use model, band[:ALPHA:BETA], fraction or fixed:THETA")]
     UnknownPolicy(String),
+    /// What subregions cannot have about as much of.
+    #[error("subregions of equal {0:?} are unknown: use work or points")]
+    UnknownEqual(String),
     /// A key of an emulated device that does not exist.
     #[error(
         "emulated device: unknown key \"{0}\"; there are speed, launch_us, bandwidth, memory_mib, \

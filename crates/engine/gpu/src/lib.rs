@@ -108,7 +108,7 @@ pub use memory::poison_new_memory;
 pub use memory::{Arrivals, Arriving, Destination, HostBuffer, HostCopy, Moment, Queue, Transfers};
 pub use nearfield_grid::HostLists;
 pub use program::{
-    Cache, Code, CodeStore, Compiler, Entry, GpuInfo, Key, Linker, Missing, Module, Modules,
+    Cache, Code, CodeStore, Compiler, Entry, GpuInfo, Key, Linker, Missing, Module, Modules, Note,
     Origin, Program, Tool, USER_HEADER,
 };
 pub use toolkit::{Libraries, LibraryFile, Search};

@@ -187,6 +187,7 @@ impl Args {
             threads,
             strategy,
             policy,
+            equal_subregions,
             deterministic,
         } = self.engine;
         Options {
@@ -194,6 +195,7 @@ impl Args {
             threads,
             strategy,
             policy,
+            equal_subregions,
             deterministic,
             skin: self.run.skin(self.cutoff, device),
             precision: match precision {

@@ -107,7 +107,7 @@ fn combination(
     }
     Ok(Combination {
         bricks: division.edge,
-        subregions: division.subregions,
+        subregions: division.subregions.count,
         occupied_bricks: layout.bricks().as_slice().len(),
         highest: layout.highest(),
         sweep,

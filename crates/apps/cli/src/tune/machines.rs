@@ -98,7 +98,7 @@ pub(super) fn run(
         radius: task.radius,
         work: task.work,
         bricks: division.edge,
-        subregions: division.subregions,
+        subregions: division.subregions.count,
         rows: task.rows,
         steps: task.steps,
         worst: worst(&machines),

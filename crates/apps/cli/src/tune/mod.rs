@@ -23,8 +23,9 @@ use crate::{
 };
 use nearfield::{
     Device,
-    balance::{Policy, Strategy},
+    balance::{Equal, Policy, Strategy},
 };
+use nearfield_balance::Subdivision;
 use nearfield_files::Plan;
 use std::path::{Path, PathBuf};
 use task::{Brief, Combination, Summary, Task};
@@ -72,6 +73,9 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u32).range(1..=64)
     )]
     subregions: Vec<u32>,
+    /// What subregions have about as much of: work or points
+    #[arg(long, default_value_t = Equal::Work, value_name = "WHAT")]
+    equal_subregions: Equal,
     /// Steps of the sweep from GPU only to CPU only
     #[arg(
         long,
@@ -208,7 +212,10 @@ fn task(args: &Args, cloud: &str) -> Result<Task, Failure> {
         edges: options::distinct(&args.bricks),
         subregions: options::distinct(&args.subregions)
             .into_iter()
-            .map(|count| count as usize)
+            .map(|count| Subdivision {
+                count: count as usize,
+                equal: args.equal_subregions,
+            })
             .collect(),
         rows: args.rows as usize,
         steps: args.steps as usize,

@@ -62,7 +62,7 @@ pub(super) fn run(task: &Task, number: u32) -> Result<Vec<Combination>, Failure>
         }
         combinations.push(Combination {
             bricks: division.edge,
-            subregions: division.subregions,
+            subregions: division.subregions.count,
             occupied_bricks: layout.bricks().as_slice().len(),
             highest: layout.highest(),
             sweep,
@@ -88,7 +88,8 @@ impl Backends {
             .threads(task.threads)
             .strategy(task.strategy)
             .brick_edge(division.edge)
-            .subregions(division.subregions);
+            .subregions(division.subregions.count)
+            .equal_subregions(division.subregions.equal);
         let builder = match task.boundaries {
             Some(boundaries) => boundaries.set(builder),
             None => builder,

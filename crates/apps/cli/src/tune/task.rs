@@ -2,7 +2,10 @@
 
 use crate::{bench::Work, domain::Boundaries};
 use nearfield::balance::{Policy, Strategy};
-use nearfield_balance::tune::{Row, Settled};
+use nearfield_balance::{
+    Subdivision,
+    tune::{Row, Settled},
+};
 use serde::{Serialize, Serializer};
 
 /// The points to be divided, and the settings to try.
@@ -14,7 +17,7 @@ pub(super) struct Task {
     pub(super) policies: Vec<Policy>,
     /// Cells along an edge of a brick.
     pub(super) edges: Vec<u32>,
-    pub(super) subregions: Vec<usize>,
+    pub(super) subregions: Vec<Subdivision>,
     pub(super) rows: usize,
     pub(super) steps: usize,
     pub(super) strategy: Strategy,
@@ -38,7 +41,7 @@ impl Task {
 pub(super) struct Division {
     /// Cells along an edge of a brick.
     pub(super) edge: u32,
-    pub(super) subregions: usize,
+    pub(super) subregions: Subdivision,
 }
 
 /// A sweep and the results of the policies, for one size of bricks and number of subregions.

@@ -5,6 +5,10 @@
 //! them with a [share](SHARE) of its time. A run that begins knows nothing and has some steps in
 //! advance, which expire, so that a long run spends its share and no more.
 //!
+//! The budget bounds what looking costs, and [`Patience`] how often it is done: a run of a million
+//! steps could afford a look every other second, which is of no use where every one of them has
+//! shown the same.
+//!
 //! **Invariant:** after the first [`BEGINNING`] steps, what was granted since then is at most the
 //! share of the time since then.
 
@@ -14,6 +18,61 @@ const SHARE: f64 = 0.005;
 const BEGINNING: u64 = 24;
 /// Length of as many steps may be spent then.
 const ADVANCE: f64 = 6.0;
+
+/// Steps without a move before the first step that is made to learn.
+const WAIT: u64 = 24;
+/// The wait grows to at most so many times as many.
+const MAX_WAIT: u64 = 16;
+
+/// When to look whether what is known still holds.
+///
+/// A look that changed nothing doubles the wait for the next one: where sharing a step does not pay
+/// it is not tried again and again, even if the budget has saved for it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// Steps since the last move or look.
+    calm: u64,
+    /// Steps to wait for.
+    wait: u64,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            calm: 0,
+            wait: WAIT,
+        }
+    }
+}
+
+impl Patience {
+    /// A step was done.
+    pub(super) fn step(&mut self) {
+        self.calm += 1;
+    }
+
+    /// Returns true if nothing has moved for long enough. It stays true until someone
+    /// looks, since the budget may not afford a look at once.
+    pub(super) fn is_due(&self) -> bool {
+        self.calm >= self.wait
+    }
+
+    /// A step is made to learn from.
+    pub(super) fn looks(&mut self) {
+        self.calm = 0;
+    }
+
+    /// It has shown nothing new.
+    pub(super) fn learnt_nothing(&mut self) {
+        self.calm = 0;
+        self.wait = (2 * self.wait).min(MAX_WAIT * WAIT);
+    }
+
+    /// Something has moved.
+    pub(super) fn moved(&mut self) {
+        *self = Self::default();
+    }
+}
 
 /// The account of a policy, in milliseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -61,6 +120,27 @@ impl Budget {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn looks_that_show_nothing_become_rare_until_something_moves() {
+        let mut patience = Patience::default();
+        let mut looks = Vec::new();
+        for step in 1..=1_000 {
+            patience.step();
+            if patience.is_due() {
+                patience.looks();
+                patience.learnt_nothing();
+                looks.push(step);
+            }
+        }
+        assert_eq!(looks, [24, 72, 168, 360, 744]);
+        patience.moved();
+        for _ in 0..24 {
+            assert!(!patience.is_due());
+            patience.step();
+        }
+        assert!(patience.is_due());
+    }
 
     #[test]
     fn a_run_spends_its_share_and_an_advance_that_expires() {

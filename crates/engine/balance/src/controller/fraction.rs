@@ -33,19 +33,19 @@ pub(super) struct Fraction {
     speeds: Speeds,
 }
 
-impl Default for Fraction {
-    fn default() -> Self {
+impl Fraction {
+    /// A policy that has learnt nothing. The CPU backend begins with a `share` of the work, or with
+    /// half of it.
+    pub(super) fn new(share: Option<f64>) -> Self {
         Self {
-            share: 0.5,
+            share: share.unwrap_or(0.5),
             speeds: Speeds::default(),
         }
     }
-}
 
-impl Fraction {
     /// The decision before the first step.
     pub(super) fn start(&self, layout: &Layout) -> Decision {
-        let reason = "half of the work for each backend to learn from".to_owned();
+        let reason = format!("{:.3} of the work to the CPU, to learn from", self.share);
         Decision::new(cuts(layout, self.share), Action::Start, reason)
     }
 

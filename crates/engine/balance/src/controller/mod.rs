@@ -6,7 +6,7 @@
 //! | policy | assumes | goes to |
 //! | --- | --- | --- |
 //! | [`fixed`](Policy::Fixed) | nothing | the threshold it was given |
-//! | [`band`](Policy::Band) | work takes proportional time | a ratio of times inside the band |
+//! | [`band`](Policy::Band) | work takes proportional time | a ratio of times inside the band, or a backend alone |
 //! | [`fraction`](Policy::Fraction) | work takes proportional time | a share in proportion to speed |
 //! | [`model`](Policy::Model) | costs per class, subregion and byte | the predicted optimum |
 //!
@@ -50,6 +50,9 @@ pub const LOST_REASON: &str = "the GPU is lost";
 /// Steps after which the GPU may again be given as much as did not fit.
 const MEMORY_RETRY: u64 = 256;
 
+/// Least share of either backend in first steps that are guessed.
+const MIN_SHARE: f64 = 1.0 / 16.0;
+
 /// A policy and what it has learnt.
 ///
 /// It is a value without references: an engine keeps one per job and pair of sets, and may clone
@@ -73,7 +76,7 @@ pub struct Controller {
 enum State {
     Fixed(f64),
     Fraction(Fraction),
-    Band(Band),
+    Band(Box<Band>),
     Model(Box<Model>),
 }
 
@@ -83,12 +86,49 @@ impl Controller {
     /// # Errors
     /// [`ErrorKind::Policy`](crate::ErrorKind::Policy) when its numbers contradict each other.
     pub fn new(policy: Policy) -> Result<Self, Error> {
+        Self::beginning(policy, None)
+    }
+
+    /// A policy that gives the CPU backend this share of the work in the first steps, as the rates
+    /// of earlier runs suggest. A share near to nothing or everything is raised or lowered to a
+    /// sixteenth, so that both backends are seen; one that is not a number is ignored, as are all
+    /// by [`Policy::Fixed`].
+    ///
+    /// ```
+    /// use nearfield_balance::*;
+    /// # let cells = (0..4096i64).map(|n| CellLoad {
+    /// #     cell: [n % 16, n / 16 % 16, n / 256],
+    /// #     targets: 8,
+    /// #     sources: 8,
+    /// # });
+    /// # let bricks = Bricks::new(cells, &Neighbourhood::cube(1), 2)?;
+    /// # let layout = Layout::new(bricks, SUBREGIONS, Traffic::LISTS)?;
+    /// let mut controller = Controller::with_share(Policy::Model, 0.5)?;
+    /// let plan = Plan::new(&layout, &controller.start(&layout).cuts)?;
+    /// assert!((plan.share() - 0.5).abs() < 0.05);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_share(policy: Policy, share: f64) -> Result<Self, Error> {
+        let share = share
+            .is_finite()
+            .then(|| share.clamp(MIN_SHARE, 1.0 - MIN_SHARE));
+        Self::beginning(policy, share)
+    }
+
+    /// A policy that begins with a share, if one is given.
+    ///
+    /// # Errors
+    /// When the policy's numbers contradict each other.
+    fn beginning(policy: Policy, share: Option<f64>) -> Result<Self, Error> {
         policy.check()?;
         let state = match policy {
             Policy::Fixed { theta } => State::Fixed(theta),
-            Policy::Fraction => State::Fraction(Fraction::default()),
-            Policy::Band { alpha, beta } => State::Band(Band::new(alpha, beta)),
-            Policy::Model => State::Model(Box::default()),
+            Policy::Fraction => State::Fraction(Fraction::new(share)),
+            Policy::Band { alpha, beta } => State::Band(Box::new(Band::new(alpha, beta, share))),
+            Policy::Model => State::Model(Box::new(Model::new(share))),
         };
         Ok(Self {
             policy,
@@ -114,20 +154,15 @@ impl Controller {
                 Decision::new(layout.cuts(*theta), Action::Start, reason)
             }
             State::Fraction(fraction) => fraction.start(layout),
-            State::Band(_) => band::start(layout),
+            State::Band(band) => band.start(layout),
             State::Model(model) => model.start(layout),
         };
         self.guarded(layout, decision)
     }
 
-    /// The current decision on a new layout. `cuts` are those on the layout `before`, where that is
-    /// still known. The CPU backend keeps its share of the work, except with a fixed threshold.
-    pub fn on_layout(
-        &mut self,
-        layout: &Layout,
-        before: Option<&Layout>,
-        cuts: &[Cut],
-    ) -> Vec<Cut> {
+    /// The current decision on a new layout. The CPU backend keeps its share of the work, except
+    /// with a fixed threshold.
+    pub fn on_layout(&mut self, layout: &Layout) -> Vec<Cut> {
         let cuts = match &mut self.state {
             State::Fixed(theta) => layout.cuts(*theta),
             State::Fraction(fraction) => fraction.start(layout).cuts,
@@ -135,10 +170,7 @@ impl Controller {
                 model.move_to(layout);
                 model.cuts(layout)
             }
-            State::Band(_) => match before {
-                Some(before) => carried_over(layout, before, cuts),
-                None => carried(layout, cuts),
-            },
+            State::Band(band) => band.move_to(layout),
         };
         let decision = Decision::new(cuts, Action::Keep, String::new());
         self.guarded(layout, decision).cuts
@@ -174,7 +206,7 @@ impl Controller {
                         Decision::new(cuts, Action::Keep, format!("theta is fixed at {theta}"))
                     }
                     State::Fraction(fraction) => fraction.next(layout, plan, times),
-                    State::Band(band) => band.next(layout, plan, times),
+                    State::Band(band) => band.next(layout, plan, times, memory.is_some()),
                     State::Model(model) => model.next(layout, plan, times, memory),
                 }
             }
@@ -215,6 +247,7 @@ impl Controller {
     fn repeated(&self, layout: &Layout, plan: &Plan, why: &str) -> Decision {
         let cuts = match &self.state {
             State::Model(model) => model.cuts(layout),
+            State::Band(band) => band.cuts(layout),
             _ => carried(layout, plan.cuts()),
         };
         Decision::new(cuts, Action::Keep, why.to_owned())
@@ -241,31 +274,4 @@ impl Controller {
         }
         decision
     }
-}
-
-/// Cuts that give the CPU backend the share of every subregion that it had of the corresponding one
-/// before.
-///
-/// Policy `band` keeps a threshold per subregion; on a new layout a subregion inherits the share
-/// of the one at the corresponding place.
-fn carried_over(layout: &Layout, before: &Layout, cuts: &[Cut]) -> Vec<Cut> {
-    let count = layout.subregions().len();
-    let old = before.subregions().len().min(cuts.len());
-    if old == 0 {
-        return carried(layout, cuts);
-    }
-    (0..count)
-        .map(|subregion| {
-            let place = (subregion * old / count).min(old - 1);
-            let had = before.work_below(place, before.bricks_of(place, cuts[place]));
-            let wanted = had as f64 / before.work(place).max(1) as f64;
-            let wanted = wanted * layout.work(subregion) as f64;
-            let below = |bricks: usize| layout.work_below(subregion, bricks) as f64;
-            let mut bricks = 0;
-            while bricks < layout.ladder(subregion).len() && below(bricks + 1) <= wanted {
-                bricks += 1;
-            }
-            layout.cut_at(subregion, bricks)
-        })
-        .collect()
 }

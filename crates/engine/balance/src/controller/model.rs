@@ -21,7 +21,8 @@
 //!
 //! When nothing has moved for 24 steps it explores: a little more to one backend, a little more to
 //! the other, or everything to the better single backend, in turn, to see whether its beliefs
-//! still hold. All of them, and the tries of a backend alone, are asked for at the
+//! still hold. After three such steps that moved nothing it waits twice as long. All of them, and
+//! the tries of a backend alone, are asked for at the
 //! [budget](super::budget): half a per cent of the time of the run, and some steps' worth at its
 //! beginning.
 //!
@@ -34,7 +35,7 @@
 //! clouds.
 
 use super::{
-    budget::Budget,
+    budget::{Budget, Patience},
     costs::{Best, Costs, Predicted},
     decision::{Action, Decision},
     knowledge::Knowledge,
@@ -47,10 +48,10 @@ const MIN_GAIN: f64 = 0.01;
 /// How much more for every part of uncertainty about the ratio of the backends' times: an error of
 /// that ratio looks like a gain of half of it.
 const CAUTION: f64 = 0.5;
-/// Steps without a move before the first exploration step.
-const PATIENCE: u64 = 24;
-/// Every how many subregions one goes to the CPU backend in the first steps.
-const FIRST_SHARE: usize = 8;
+/// Part of the subregions that go to the CPU backend in the first steps.
+const FIRST_SHARE: f64 = 0.125;
+/// Subregions from which whole ones are given in the first steps.
+const FEW_SUBREGIONS: usize = 8;
 /// Kinds of exploration steps: more to the CPU, more to the GPU, everything to one backend.
 const KINDS: usize = 3;
 /// A backend is tried alone where that is predicted to take at most this many times as long as both
@@ -73,8 +74,10 @@ pub(super) struct Model {
     theta: Option<f64>,
     /// The CPU backend's share of the work at that.
     share: f64,
-    /// Steps since the last move or exploration step.
-    calm: u64,
+    /// The CPU backend's share in the first steps; an eighth where none is known.
+    first_share: Option<f64>,
+    /// When the next exploration step is due.
+    patience: Patience,
     /// What exploration steps and tries may still cost.
     budget: Budget,
     /// Predicted milliseconds of the step in whose place the last of them was made.
@@ -88,9 +91,23 @@ pub(super) struct Model {
 }
 
 impl Model {
+    /// A policy that has learnt nothing. The CPU backend begins with a `share` of the work, or with
+    /// an eighth.
+    pub(super) fn new(share: Option<f64>) -> Self {
+        Self {
+            first_share: share,
+            ..Self::default()
+        }
+    }
+
     /// The decision before the first step.
     pub(super) fn start(&self, layout: &Layout) -> Decision {
-        let reason = "every eighth subregion goes to the CPU, to learn from".to_owned();
+        let reason = match self.first_share {
+            Some(share) => format!(
+                "subregions with {share:.3} of the work go to the CPU, by the rates of earlier runs"
+            ),
+            None => "every eighth subregion goes to the CPU, to learn from".to_owned(),
+        };
         Decision::new(self.cuts(layout), Action::Start, reason)
     }
 
@@ -98,7 +115,7 @@ impl Model {
     pub(super) fn cuts(&self, layout: &Layout) -> Vec<Cut> {
         match self.theta {
             Some(theta) => layout.cuts(theta),
-            None => first_cuts(layout),
+            None => first_cuts(layout, self.first_share.unwrap_or(FIRST_SHARE)),
         }
     }
 
@@ -119,11 +136,7 @@ impl Model {
         times: &StepTimes,
         memory: Option<f64>,
     ) -> Decision {
-        self.calm += 1;
-        self.budget.pay_in(times.total_ms());
-        if self.explored.is_some() {
-            self.budget.spend(times.total_ms() - self.usual, self.usual);
-        }
+        self.account(times.total_ms());
         if let Some(decision) = self.warm_up(layout, plan, times) {
             return decision;
         }
@@ -167,7 +180,7 @@ impl Model {
         if let Some(instead) = worth {
             self.theta = Some(theta);
             self.share = layout.share_at(theta);
-            self.calm = 0;
+            self.patience.moved();
             let reason = format!(
                 "theta {theta:.3}: predicted CPU {:.3} ms, GPU {:.3} ms, in all {:.3}{instead}; \
                  {seen}",
@@ -177,13 +190,16 @@ impl Model {
             );
             return Decision::new(layout.cuts(theta), Action::Move, reason);
         }
-        if let (Some(now), true) = (now, self.calm >= PATIENCE) {
+        if let (Some(now), true) = (now, self.patience.is_due()) {
             // A kind that does not exist here or cannot be afforded yet is passed over; its turn
             // comes again.
             let explored = self.exploration(&costs, layout, now);
             self.turn += 1;
             if let Some(decision) = explored {
-                self.calm = 0;
+                match self.turn % KINDS {
+                    0 => self.patience.learnt_nothing(),
+                    _ => self.patience.looks(),
+                }
                 self.usual = now.total();
                 self.explored = Some(decision.cuts.clone());
                 return decision;
@@ -194,6 +210,16 @@ impl Model {
             best.total()
         );
         Decision::new(self.cuts(layout), Action::Keep, reason)
+    }
+
+    /// Enters a step into the budget. An exploration step is charged with what it took longer than
+    /// was predicted for the one in whose place it was made.
+    fn account(&mut self, total_ms: f64) {
+        self.patience.step();
+        self.budget.pay_in(total_ms);
+        if self.explored.is_some() {
+            self.budget.spend(total_ms - self.usual, self.usual);
+        }
     }
 
     /// A backend alone for a step, where that is due: again after a try that left doubts, or for
@@ -446,17 +472,21 @@ fn single_backend(costs: &Costs<'_>, layout: &Layout, theta: f64) -> Option<Expl
     (cuts != layout.cuts(theta)).then_some((cuts, predicted, what))
 }
 
-/// The cuts of the first steps: every eighth subregion to the CPU backend, or half of the bricks
-/// of each where there are few subregions.
-fn first_cuts(layout: &Layout) -> Vec<Cut> {
+/// The cuts of the first steps: whole subregions, evenly spread, so that both backends are seen at
+/// work on every occupancy. Where there are few subregions, half of the bricks of each.
+fn first_cuts(layout: &Layout, share: f64) -> Vec<Cut> {
     let count = layout.subregions().len();
+    // With an eighth: the first one of every eight.
+    let given = |subregion: usize| ((subregion as f64 + 1.0) * share - share).ceil();
     (0..count)
-        .map(|subregion| match subregion % FIRST_SHARE {
-            _ if count < FIRST_SHARE => {
+        .map(|subregion| {
+            if count < FEW_SUBREGIONS {
                 layout.cut_at(subregion, layout.ladder(subregion).len() / 2)
+            } else if given(subregion + 1) > given(subregion) {
+                Cut::ALL
+            } else {
+                Cut::NONE
             }
-            0 => Cut::ALL,
-            _ => Cut::NONE,
         })
         .collect()
 }

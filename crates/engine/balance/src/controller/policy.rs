@@ -27,8 +27,10 @@ pub enum Policy {
     /// Fits what a pair, a launch and a byte cost each backend, and goes to the predicted optimum.
     #[default]
     Model,
-    /// Keeps the ratio of the CPU backend's time to the GPU backend's between two bounds, changing
-    /// one subregion at a time.
+    /// Keeps the ratio of the CPU backend's time to the GPU backend's between two bounds. The
+    /// thresholds of neighbouring subregions move by notches of occupancy, so that sparse bricks
+    /// are the CPU backend's in every subregion. Where sharing gains less than 2 %, the better
+    /// backend works alone.
     Band {
         /// Below this ratio the CPU backend is given more.
         alpha: f64,

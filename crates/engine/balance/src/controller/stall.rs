@@ -34,6 +34,8 @@ struct Speed {
     work: f64,
     /// The last step was doubted.
     doubted: bool,
+    /// The last step confirmed a doubt.
+    changed: bool,
 }
 
 impl Speeds {
@@ -63,6 +65,11 @@ impl Speeds {
         doubt
     }
 
+    /// Whether the last step has shown that a backend has changed.
+    pub(super) fn changed(&self) -> bool {
+        self.backends.iter().any(|speed| speed.changed)
+    }
+
     /// Median milliseconds per pair of a backend, if it has worked.
     pub(super) fn ms_per_pair(&self, backend: Backend) -> Option<f64> {
         median(self.backends[backend as usize].recent.iter().copied())
@@ -74,6 +81,7 @@ impl Speed {
     fn doubt(&mut self, work: f64, ms: f64) -> Option<f64> {
         let factor = self.off(work, ms);
         let off = !(1.0 / DOUBT..=DOUBT).contains(&factor);
+        self.changed = off && self.doubted;
         if off && !self.doubted {
             self.doubted = true;
             return Some(factor);

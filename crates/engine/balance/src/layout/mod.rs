@@ -45,6 +45,7 @@ pub(crate) mod cells;
 mod dense;
 pub(crate) mod load;
 mod merge;
+pub(crate) mod notches;
 pub(crate) mod ties;
 mod work;
 
@@ -55,7 +56,7 @@ use merge::sort_runs;
 use nearfield_grid::memory::{
     Shortage, collected, copied, filled, make_room, make_room_for_one, with_room,
 };
-use std::{collections::HashMap, ops::Range};
+use std::{collections::HashMap, fmt, ops::Range, str::FromStr};
 use ties::{Rank, Ties, ranks};
 
 /// The name of the memory in messages.
@@ -68,7 +69,7 @@ pub const SUBREGIONS: usize = 32;
 ///
 /// Subregions of equal work end at about the same pace on a backend, so that transfers overlap with
 /// computing evenly. Those of equal numbers of points send about as many bytes each; in a cloud
-/// with dense places some of them are much more work than others.
+/// with dense places some of them are much more work than others. Written `work` and `points`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Equal {
     /// Pairs to be tested.
@@ -76,6 +77,28 @@ pub enum Equal {
     Work,
     /// Points that get results.
     Points,
+}
+
+/// As on command lines: `work` and `points`. The text that is printed is read as the same value.
+impl FromStr for Equal {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "work" => Ok(Self::Work),
+            "points" => Ok(Self::Points),
+            _ => Err(ErrorKind::UnknownEqual(text.to_owned()).into()),
+        }
+    }
+}
+
+impl fmt::Display for Equal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Work => "work",
+            Self::Points => "points",
+        })
+    }
 }
 
 /// How many subregions there are, and what they have about as much of.

@@ -32,7 +32,7 @@
 
 use super::{
     DeviceError, Fault, HostMemory, Job, JobKind, StepInput,
-    gpu::Program,
+    gpu::{Note, Program},
     gpu_report::GpuReport,
     rows::{MeasuredRows, OnRows, Query, QueryTo, RowRange, RowsOf},
     split::{BrickPlan, GpuDone},
@@ -96,6 +96,12 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
 
     /// The report of a real GPU; `None` for an emulated one.
     fn report(&self) -> Option<GpuReport> {
+        None
+    }
+
+    /// The note about the rates of earlier runs on this device, beside what `machine` says of the
+    /// host. None where there is no cache, and for a device that does not exist.
+    fn rates_note(&self, _machine: &str) -> Option<Note> {
         None
     }
 

@@ -41,6 +41,7 @@
 //! | `attached` | the device of an engine, alone or with a share |
 //! | `rows`, `limit` | lists a range at a time, and within a memory limit |
 //! | `split` | both backends on one step |
+//! | `rates` | what pairs took in earlier runs |
 //! | `transfer`, `memory`, `lazy` | copies, memory that a device reads, sorting on demand |
 //! | `fault`, `turn` | failures of a device, and who may use it |
 //! | `visible` | the GPUs that there are |
@@ -63,6 +64,7 @@ pub(crate) mod limit;
 mod memory;
 #[cfg(not(feature = "gpu"))]
 pub(crate) mod no_gpu;
+pub(crate) mod rates;
 pub(crate) mod rows;
 pub(crate) mod split;
 pub(crate) mod sums;

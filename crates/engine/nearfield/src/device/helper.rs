@@ -160,7 +160,7 @@ impl CpuHelper {
         Controller::new(policy)?;
         Ok(Self {
             cpu: CpuBackend::new(threads)?,
-            split: Split::new(Settings::of(policy)),
+            split: Split::new(Settings::of(policy), None),
             lattice: None,
             gpu: None,
             packing: OfProcess::new(Packing::default()),
@@ -238,7 +238,7 @@ impl CpuHelper {
         let mut step = HelperStep {
             cpu: &self.cpu,
             settings: Settings {
-                ties: ties_for(device.gathered.strategy),
+                ties: ties_for(device.gathered.strategy, self.split.settings.policy),
                 ..self.split.settings
             },
             shared: &mut shared,

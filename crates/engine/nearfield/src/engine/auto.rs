@@ -86,8 +86,9 @@ impl Engine {
         }
         // It has the cells of the rehearsal.
         device.outdate();
+        let note = self.settings.rates_note(&*device, self.backend.threads());
         self.accelerator = Some(device);
-        self.split = Some(Split::new(self.settings.division()));
+        self.split = Some(Split::new(self.settings.division(), note));
         self.undelivered = true;
         self.reason = "a GPU is there; the backends' times decide who does what".into();
         self.announce();
@@ -262,6 +263,74 @@ mod tests {
         until_ready(&engine);
         step(&mut engine, 4);
         assert!(engine.reason.contains("panicked"), "{}", engine.reason);
+    }
+
+    #[cfg(feature = "gpu")]
+    #[test]
+    fn a_run_begins_with_the_rates_that_the_last_one_left() {
+        use crate::{Builder, backend::gpu::Note};
+        use nearfield_gpu::{Arch, Cache, DeviceInfo};
+
+        let folder = std::env::temp_dir().join(format!("nearfield-rates-{}", std::process::id()));
+        let card = DeviceInfo {
+            index: 0,
+            name: "a card".to_owned(),
+            arch: Arch::new(90),
+            multiprocessors: 1,
+            memory: 1,
+            pci: String::new(),
+        };
+        let note = || Note::new(Cache::at(&folder), "rates", &card, "a test");
+        let emulated = || {
+            let device = "emulated:speed=2,bandwidth=60".parse().unwrap();
+            Engine::builder(1.0).threads(1).device(device)
+        };
+        // Shares of the first and of the last step.
+        let run = |builder: Builder| {
+            let mut engine = builder.build().unwrap();
+            let division = engine.settings.division();
+            let device = engine.accelerator.as_deref().unwrap();
+            assert!(
+                engine.settings.rates_note(device, 1).is_none(),
+                "times of an emulated device say nothing about a real one"
+            );
+            engine.split = Some(Split::new(division, Some(note())));
+            engine.add_point_set(&points(0)).unwrap();
+            let shares = (0..24).map(|number| {
+                step(&mut engine, number);
+                engine.report().jobs[0].split.clone().unwrap().share
+            });
+            let shares: Vec<_> = shares.collect();
+            (shares[0], shares[23])
+        };
+        let (first, settled) = run(emulated());
+        assert!((first - 0.125).abs() < 0.04, "{first}");
+        assert!(settled > 0.2, "{settled}");
+        assert!(note().read().unwrap().contains("lists"));
+        let (begun, _) = run(emulated());
+        assert!((begun - settled).abs() < 0.07, "{begun} after {settled}");
+        for damaged in ["", "nearfield rates 1\n1\t0\tlists\n", "no note\n"] {
+            note().write(damaged).unwrap();
+            assert_eq!(run(emulated()).0, first, "after {damaged:?}");
+            assert!(
+                note().read().unwrap().contains("lists"),
+                "it is written anew"
+            );
+        }
+        // Rates that no machine has had are tried within bounds, and written anew.
+        note().write("nearfield rates 1\n1\t1e-6\tlists\n").unwrap();
+        let (begun, ended) = run(emulated());
+        assert!((0.03..0.1).contains(&begun), "{begun}");
+        assert!(
+            (ended - settled).abs() < 0.1,
+            "{ended} instead of {settled}"
+        );
+        assert!(!note().read().unwrap().contains("0.000001"));
+        std::fs::remove_dir_all(&folder).unwrap();
+        // A folder that cannot be made is no error either.
+        std::fs::write(&folder, "in the way").unwrap();
+        assert_eq!(run(emulated()).0, first);
+        std::fs::remove_file(&folder).unwrap();
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::{
     backend::{
         accelerator::Accelerator,
         emulated::EmulatedDevice,
-        gpu,
+        gpu::{self, Note},
         split::{Settings, Split, ties_for},
         support::{Choice, Feature, choose, in_build},
     },
@@ -22,7 +22,7 @@ use nearfield_balance::{Controller, Subdivision};
 use nearfield_cpu::{CpuBackend, RadiusRule};
 use nearfield_grid::{Bounds, Lattice, Radius};
 use nearfield_pairs::ListKind;
-use std::ops::RangeInclusive;
+use std::{env, ops::RangeInclusive, thread};
 
 /// Cells along an edge of a brick.
 const BRICK_EDGES: RangeInclusive<u32> = 1..=8;
@@ -69,8 +69,6 @@ impl Builder {
         let slanted = lattice.domain().is_slanted();
         let on_cpu = self.check_device(precision, slanted, filters.feature())?;
         let accelerator = self.open_device()?;
-        let split = matches!(self.device, Device::Hybrid(_) | Device::Emulated(_))
-            .then(|| Split::new(self.division()));
         let (later, reason) = match (self.device, on_cpu) {
             (Device::Auto, Some(why)) => (None, format!("the CPU backend: {why}")),
             (Device::Auto, None) if self.deterministic => {
@@ -92,6 +90,12 @@ impl Builder {
             Some(level) => backend.with_level(level),
             None => backend,
         };
+        let divides = matches!(self.device, Device::Hybrid(_) | Device::Emulated(_));
+        let device = accelerator.as_deref().filter(|_| divides);
+        let split = device.map(|device| {
+            let note = self.rates_note(device, backend.threads());
+            Split::new(self.division(), note)
+        });
         let parts = EngineParts {
             filters,
             backend,
@@ -174,9 +178,18 @@ impl Builder {
                 count: self.subregions,
                 equal: self.equal,
             },
-            ties: ties_for(self.strategy),
+            ties: ties_for(self.strategy, self.policy),
             deterministic: self.deterministic,
         }
+    }
+
+    /// The note about the rates of a device beside a CPU backend of so many threads, if the
+    /// settings allow it.
+    pub(super) fn rates_note(&self, device: &dyn Accelerator, threads: usize) -> Option<Note> {
+        if self.deterministic || !self.known_rates {
+            return None;
+        }
+        device.rates_note(&format!("{}, {threads} threads", processor()))
     }
 
     /// The device of an engine that is asked to have one.
@@ -195,6 +208,17 @@ impl Builder {
             Device::Cpu | Device::Auto => None,
         })
     }
+}
+
+/// The kind of processor, and how many cores a process has of it.
+fn processor() -> String {
+    let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
+    // Family, model and stepping (AMD64 Architecture Programmer's Manual, volume 3, E.3.2).
+    #[cfg(target_arch = "x86_64")]
+    let kind = std::arch::x86_64::__cpuid(1).eax;
+    #[cfg(not(target_arch = "x86_64"))]
+    let kind = 0;
+    format!("{} {kind:x}, {cores} cores", env::consts::ARCH)
 }
 
 impl Engine {

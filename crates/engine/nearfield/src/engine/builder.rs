@@ -62,6 +62,7 @@ pub struct Builder {
     pub(crate) brick_edge: u32,
     pub(crate) subregions: usize,
     pub(crate) equal: Equal,
+    pub(crate) known_rates: bool,
     pub(crate) deterministic: bool,
 }
 
@@ -391,6 +392,18 @@ impl Builder {
         self.equal = equal;
         self
     }
+
+    /// Whether the first steps of both backends are divided by the rates of earlier runs, and the
+    /// rates of this one are kept for later ones; on by default.
+    ///
+    /// They lie beside the compiled kernels, in the folder that `NEARFIELD_CACHE_DIR` names or the
+    /// user's cache, for this driver, card, processor and number of threads. Without them a policy
+    /// begins with an eighth of the work for the CPU, and has settled some steps later. Emulated
+    /// devices and [`deterministic`](Self::deterministic) engines neither read nor write them.
+    pub fn known_rates(mut self, known: bool) -> Self {
+        self.known_rates = known;
+        self
+    }
 }
 
 impl Builder {
@@ -417,6 +430,7 @@ impl Builder {
             brick_edge: BRICK_EDGE,
             subregions: SUBREGIONS,
             equal: Equal::Work,
+            known_rates: true,
             deterministic: false,
         }
     }

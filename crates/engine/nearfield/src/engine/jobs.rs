@@ -222,7 +222,7 @@ impl Engine {
     /// ```
     ///
     /// Plans are kept and cut anew by the first decision of the new policy, so changing it costs no
-    /// pass over points.
+    /// pass over points, except to and from [`Policy::Band`], which orders bricks otherwise.
     ///
     /// # Errors
     /// [`ErrorKind::Schedule`](crate::ErrorKind::Schedule) when the policy's numbers contradict
@@ -231,7 +231,7 @@ impl Engine {
         Controller::new(policy)?;
         self.settings.policy = policy;
         match &mut self.split {
-            Some(split) => split.restart(policy),
+            Some(split) => split.restart(self.settings.division()),
             None => Ok(()),
         }
     }

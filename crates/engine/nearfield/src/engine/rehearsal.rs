@@ -104,7 +104,7 @@ impl Rehearsal {
         });
         for step in 0..=SHARED_STEPS {
             if step == 1 {
-                engine.split = Some(Split::new(engine.settings.division()));
+                engine.split = Some(Split::new(engine.settings.division(), None));
             }
             if done.is_ok() {
                 done = engine.rehearsed_step(&self.jobs, &self.sets, stop);

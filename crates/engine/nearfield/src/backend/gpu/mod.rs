@@ -62,4 +62,4 @@ pub(crate) use side::start;
 pub(crate) use state::KEPT_PLANS;
 pub(crate) use sums::PairSums;
 pub(crate) use systems::{GpuSystems, of_quantities, refusal};
-pub(crate) use types::{BUILT, PageLocked, Program, find_driver, program_of, visible};
+pub(crate) use types::{BUILT, Note, PageLocked, Program, find_driver, program_of, visible};

@@ -39,8 +39,8 @@ use super::{
 use crate::{Device, Error, ErrorKind, balance::Strategy};
 use nearfield_cpu::{CpuBackend, JointLists, ListRows, NeighborLists, PairGeometry};
 use nearfield_gpu::{
-    self as gpu, DeviceCutoffs, DeviceLattice, DeviceLists, DeviceNearest, DevicePointData,
-    GpuBackend, PairScratch,
+    self as gpu, Cache, DeviceCutoffs, DeviceLattice, DeviceLists, DeviceNearest, DevicePointData,
+    GpuBackend, Note, PairScratch,
 };
 use nearfield_grid::{Bounds, HostLists, Precision};
 use nearfield_pairs::Field;
@@ -245,6 +245,12 @@ impl Accelerator for GpuSide {
         }
         self.failed.store(false, Ordering::Relaxed);
         Ok(())
+    }
+
+    fn rates_note(&self, machine: &str) -> Option<Note> {
+        let cache = Cache::from_env()?;
+        let state = self.state.take()?;
+        Some(Note::new(cache, "rates", state.backend.device(), machine))
     }
 
     fn usable(&self) -> Result<(), Error> {

@@ -5,6 +5,8 @@
 use crate::PairKernel;
 use nearfield_gpu::{HostBuffer, PairProgram};
 
+pub(crate) use nearfield_gpu::Note;
+
 /// Whether the crate was built with the GPU backend.
 pub(crate) const BUILT: bool = true;
 

@@ -27,7 +27,10 @@ use super::{
     times::StepMeasurement,
     trace,
 };
-use crate::{Error, backend::Job};
+use crate::{
+    Error,
+    backend::{Job, rates::JobRates},
+};
 use nearfield_balance::{
     Action, Backend, Controller, Decision, ErrorKind as BalanceErrorKind, Plan, Policy, StepTimes,
     Traffic,
@@ -55,6 +58,19 @@ const SMALL_PAIRS: u64 = 1 << 21;
 
 /// Steps of both backends from which it is known what they usually need before their subregions.
 const SETUPS: usize = 5;
+
+/// Steps of both backends from which their rates are known.
+const RATES: usize = 5;
+/// Pairs tested in a step from which its rates say something about other runs.
+const TELLING_PAIRS: u64 = 1 << 20;
+
+/// A controller that begins with a share, if one is known.
+fn controller(policy: Policy, share: Option<f64>) -> Result<Controller, nearfield_balance::Error> {
+    match share {
+        Some(share) => Controller::with_share(policy, share),
+        None => Controller::new(policy),
+    }
+}
 
 /// Whether anything happens that a controller should be asked about. Asking costs about as much as
 /// a twentieth of a short step, so when it has kept everything as it was for a while and steps take
@@ -135,6 +151,10 @@ pub(crate) struct JobState {
     debt_ms: f64,
     /// Setups of both backends before their subregions, in the last steps of both.
     setups: VecDeque<[f64; 2]>,
+    /// The CPU backend's share of the first steps, by the rates of earlier runs.
+    first_share: Option<f64>,
+    /// Rates of the last steps of both backends that were learnt from.
+    rates: VecDeque<JobRates>,
     /// Steps done, for the report.
     steps: u64,
     /// True if the last step was an exploration step: θ differed from the settled value for one
@@ -145,14 +165,22 @@ pub(crate) struct JobState {
 }
 
 impl JobState {
-    /// A job without a plan, whose controller has learnt nothing.
+    /// A job without a plan, whose controller has learnt nothing. `known` are the rates of earlier
+    /// runs.
     ///
     /// # Errors
     /// When the policy's numbers contradict each other.
-    pub(crate) fn new(job: Job, policy: Policy) -> Result<Self, nearfield_balance::Error> {
+    pub(crate) fn new(
+        job: Job,
+        policy: Policy,
+        known: Option<JobRates>,
+    ) -> Result<Self, nearfield_balance::Error> {
+        let first_share = known.map(JobRates::share);
         Ok(Self {
             job,
-            controller: Controller::new(policy)?,
+            controller: controller(policy, first_share)?,
+            first_share,
+            rates: VecDeque::new(),
             planned: None,
             decision: None,
             points: [0; 2],
@@ -215,7 +243,7 @@ impl JobState {
     ///
     /// The layout stays, so no sort is needed.
     pub(crate) fn restart(&mut self, policy: Policy) -> Result<(), nearfield_balance::Error> {
-        self.controller = Controller::new(policy)?;
+        self.controller = controller(policy, self.first_share)?;
         (self.decision, self.calm, self.steps) = (None, Calm::default(), 0);
         if let Some(planned) = &mut self.planned {
             let decision = self.controller.start(&planned.layout);
@@ -292,15 +320,11 @@ impl JobState {
             self.decision = None;
         }
         let decision = match &self.decision {
-            Some(decision) => {
-                let before = self.planned.as_ref().map(|planned| &planned.layout);
-                let before = (before, &decision.cuts[..]);
-                Decision {
-                    cuts: self.controller.on_layout(&layout, before.0, before.1),
-                    action: decision.action,
-                    reason: decision.reason.clone(),
-                }
-            }
+            Some(decision) => Decision {
+                cuts: self.controller.on_layout(&layout),
+                action: decision.action,
+                reason: decision.reason.clone(),
+            },
             None => self.controller.start(&layout),
         };
         let before = self.planned.as_ref().map(BrickPlan::split);
@@ -383,6 +407,15 @@ impl JobState {
         let (layout, plan) = (&planned.layout, &planned.plan);
         let next = self.controller.next(layout, plan, times);
         let decision = next?;
+        let pairs = [Backend::Cpu, Backend::Gpu].map(|backend| plan.load(backend).work());
+        if times.fault.is_none()
+            && let Some(rates) = JobRates::of([times.cpu_ms(), times.gpu_ms()], pairs)
+        {
+            self.rates.push_back(rates);
+            if self.rates.len() > RATES {
+                self.rates.pop_front();
+            }
+        }
         self.debt_ms = asked.elapsed().as_secs_f64() * 1e3;
         let before = planned.split();
         let moved = trace::moved(plan.cuts(), &decision.cuts);
@@ -398,6 +431,24 @@ impl JobState {
         trace::retune(self.job, policy, (before, moved), planned, &decision);
         self.decision = Some(decision);
         Ok(())
+    }
+
+    /// Rates of the last steps of both backends, and the pairs of a step. None where they are few,
+    /// or steps so short that fixed costs decide.
+    pub(crate) fn rates(&self) -> Option<(JobRates, u64)> {
+        let work = self.planned.as_ref()?.layout.bricks().work();
+        let median = |of: fn(&JobRates) -> f64| {
+            let mut all: Vec<f64> = self.rates.iter().map(of).collect();
+            all.sort_by(f64::total_cmp);
+            all[all.len() / 2]
+        };
+        (self.rates.len() == RATES && work >= TELLING_PAIRS).then(|| {
+            let rates = JobRates {
+                cpu: median(|rates| rates.cpu),
+                gpu: median(|rates| rates.gpu),
+            };
+            (rates, work)
+        })
     }
 
     /// The job for the report of the engine.
@@ -455,7 +506,7 @@ mod tests {
         let layout = Layout::new(bricks, 1, Traffic::NONE).unwrap();
         let bounds = Bounds::of((&[[0.5f32; 3]]).into(), &Domain::OPEN).unwrap();
         let radius = Radius::new(1.0).unwrap();
-        let mut state = JobState::new(JOB, Policy::Model).unwrap();
+        let mut state = JobState::new(JOB, Policy::Model, None).unwrap();
         state.planned = Some(BrickPlan {
             plan: Plan::new(&layout, &[Cut::ALL]).unwrap(),
             layout,

@@ -33,7 +33,7 @@ impl Settings {
             policy,
             brick_edge: BRICK_EDGE,
             subregions: SUBREGIONS.into(),
-            ties: ties_for(Strategy::Flat),
+            ties: ties_for(Strategy::Flat, policy),
             deterministic: false,
         }
     }
@@ -41,10 +41,11 @@ impl Settings {
 
 /// Bricks that go over together. For strategies that go from cell to cell the cost of a cell
 /// depends on its points; for the others only the pairs count, and the CPU backend's bricks may as
-/// well lie together.
-pub(crate) fn ties_for(strategy: Strategy) -> Ties {
-    match strategy.of_share() {
-        Strategy::Flat => Ties::Compact,
+/// well lie together. Policy `band` moves by notches of occupancy, whatever a pair costs.
+pub(crate) fn ties_for(strategy: Strategy, policy: Policy) -> Ties {
+    match (strategy.of_share(), policy) {
+        (_, Policy::Band { .. }) => Ties::Octaves,
+        (Strategy::Flat, _) => Ties::Compact,
         _ => Ties::Octaves,
     }
 }

@@ -11,13 +11,18 @@
 //! clears all marks.
 
 use super::{
-    super::Job, plan::JobState, report::SplitReport, settings::Settings, sorted::PartOfSet,
+    super::{Job, gpu::Note, rates::Rates},
+    plan::JobState,
+    report::SplitReport,
+    settings::Settings,
+    sorted::PartOfSet,
 };
 use crate::Error;
 use nearfield_balance::Policy;
 use nearfield_cpu::{ShareOfLists, Spent};
 use nearfield_grid::memory::{Shortage, make_room};
 use std::{
+    cmp::Reverse,
     collections::{HashMap, hash_map::Entry},
     sync::{Mutex, MutexGuard, PoisonError, TryLockError, atomic::AtomicBool},
     time::Duration,
@@ -31,6 +36,8 @@ pub(crate) struct Split {
     shared: Mutex<Shared>,
     /// Checking and placing positions since the last job.
     placing: Mutex<Duration>,
+    /// Where rates are kept between runs.
+    note: Option<Note>,
 }
 
 /// State that one job at a time uses.
@@ -38,6 +45,8 @@ pub(crate) struct Split {
 pub(crate) struct Shared {
     /// Plans and controllers.
     pub(crate) jobs: HashMap<Job, JobState>,
+    /// Rates of earlier runs.
+    rates: Rates,
     /// Whether the device has work in any job, if that was asked since the last one: of many sets
     /// each is placed, and each has many jobs.
     wants_device: Option<bool>,
@@ -54,11 +63,27 @@ pub(crate) struct Shared {
 }
 
 impl Split {
-    pub(crate) fn new(settings: Settings) -> Self {
+    /// Settings for jobs that are not known yet. Rates are read from the note, and written there
+    /// when this is dropped.
+    pub(crate) fn new(settings: Settings, note: Option<Note>) -> Self {
+        let rates = note.as_ref().and_then(Note::read).and_then(|text| {
+            let rates = Rates::parse(&text);
+            if rates.is_none() {
+                tracing::warn!(
+                    "the note about the rates of earlier runs is ignored: it is damaged"
+                );
+            }
+            rates
+        });
+        let shared = Shared {
+            rates: rates.unwrap_or_default(),
+            ..Shared::default()
+        };
         Self {
             settings,
-            shared: Mutex::default(),
+            shared: Mutex::new(shared),
             placing: Mutex::default(),
+            note,
         }
     }
 
@@ -110,14 +135,20 @@ impl Split {
         reports
     }
 
-    /// Another policy for all jobs.
-    pub(crate) fn restart(&mut self, policy: Policy) -> Result<(), Error> {
-        self.settings.policy = policy;
+    /// Another policy for all jobs, with the order of bricks that it asks for.
+    pub(crate) fn restart(&mut self, settings: Settings) -> Result<(), Error> {
+        let (policy, other_order) = (settings.policy, settings.ties != self.settings.ties);
+        self.settings = settings;
         let shared = self.shared.get_mut();
         let shared = shared.unwrap_or_else(PoisonError::into_inner);
         shared.wants_device = None;
-        let mut jobs = shared.jobs.values_mut();
-        jobs.try_for_each(|state| state.restart(policy).map_err(Error::from))
+        for state in shared.jobs.values_mut() {
+            if other_order {
+                state.drop_plan();
+            }
+            state.restart(policy)?;
+        }
+        Ok(())
     }
 
     /// All sets are on another lattice now, to which no plan refers.
@@ -125,6 +156,30 @@ impl Split {
         if let Some(mut shared) = self.try_lock() {
             shared.wants_device = None;
             shared.jobs.values_mut().for_each(JobState::drop_plan);
+        }
+    }
+}
+
+impl Drop for Split {
+    /// Leaves the rates of this run for the next one, where they are new. Of several jobs of a kind
+    /// the largest counts.
+    fn drop(&mut self) {
+        let Some(note) = &self.note else {
+            return;
+        };
+        let shared = self.shared.get_mut();
+        let Shared { jobs, rates, .. } = shared.unwrap_or_else(PoisonError::into_inner);
+        let mut measured: Vec<_> = (jobs.iter())
+            .filter_map(|(job, state)| Some((state.rates()?, job.kind)))
+            .collect();
+        measured.sort_by_key(|((_, work), kind)| (*kind, Reverse(*work)));
+        measured.dedup_by_key(|(_, kind)| *kind);
+        let mut worth = false;
+        for ((found, _), kind) in measured {
+            worth |= rates.learn(&kind.to_string(), found);
+        }
+        if worth && let Err(error) = note.write(&rates.to_string()) {
+            tracing::warn!(%error, "the rates of this run are not kept for the next one");
         }
     }
 }
@@ -138,7 +193,10 @@ impl Shared {
             .map_err(|_| Shortage::of::<(Job, JobState)>(count, "what is known of a job"))?;
         Ok(match self.jobs.entry(job) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(JobState::new(job, policy)?),
+            Entry::Vacant(new) => {
+                let known = self.rates.of(&job.kind.to_string());
+                new.insert(JobState::new(job, policy, known)?)
+            }
         })
     }
 

@@ -6,9 +6,7 @@
 // target (`outer`) no pair of the contract lies; proxies within the `inner` radius are those of a
 // pair. The few candidates in between are decided from the positions as given, in the image that
 // these see each other in: the image of the cells and the boxes that target and source lie outside.
-// Jobs that read displacements or images get those of the given positions for every pair. Jobs that
-// count, or take bits, look at all candidates first by the loops for points inside (`FirstLook`);
-// only targets with candidates in between, a few in a thousand, are walked again.
+// Jobs that read displacements or images get those of the given positions for every pair.
 // nearfield_grid::WrappedProxies has both radii, and the proof. Where proxies can tell nothing the
 // filter radius is infinite, and the same programs decide every candidate so.
 #pragma once
@@ -55,8 +53,6 @@ struct Exact {
     static constexpr bool LEAN = Work::LEAN, IMAGES = true;
     // Whether the job reads more of a pair than its source.
     static constexpr bool READS_PAIRS = Work::IMAGES || Work::DISTANCES;
-    // Whether it sees only the targets that a `FirstLook` leaves open.
-    static constexpr bool IS_SECOND = Work::TAKES_BITS && !READS_PAIRS;
     Work& work;
     const Walk& walk;
     const u32 target;  // sorted place
@@ -161,43 +157,12 @@ struct Exact {
     }
 };
 
-// Shows `work` all candidates within the filter radius as hits, and counts those to be decided.
-template <class Work>
-struct FirstLook {
-    static constexpr bool LEAN = Work::LEAN, IMAGES = false, DISTANCES = false, TAKES_BITS = true;
-    Work& work;
-    const float4* const at;
-    const float outer, inner;
-    u32 doubts;
-
-    __device__ __forceinline__ explicit FirstLook(const Exact<Work>& exact)
-        : work(exact.work), at(exact.at), outer(exact.outer), inner(exact.inner), doubts(0) {}
-
-    __device__ __forceinline__ const float4* sources() const { return at; }
-
-    __device__ __forceinline__ void visit(
-        bool hit, u32 k, float dx, float dy, float dz, float d2, float beside) {
-        work.visit(hit, k, dx, dy, dz, d2, beside);
-        add_if(hit && d2 > inner, 1, doubts);
-    }
-};
-
-// Calls visit(target, work) with a target and a job that see proxies, or twice: what the first call
-// leaves is written anew by the second.
+// Calls visit(target, work) with a target and a job that see proxies.
 template <class Work, class Visit>
 __device__ __forceinline__ void visit_proxies(
     const Walk& walk, const Target& target, const float4* at, Work& work, Visit visit) {
     const Target seen = proxied(walk, target);
     Exact<Work> exact(walk, seen, at, work);
-    if constexpr (Exact<Work>::IS_SECOND) {
-        if (exact.inner >= 0.0f) {
-            const u32 count = work.count;
-            FirstLook<Work> look(exact);
-            visit(seen, look);
-            if (!look.doubts) return;
-            work.count = count;
-        }
-    }
     visit(seen, exact);
 }
 

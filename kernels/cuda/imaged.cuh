@@ -8,7 +8,7 @@
 // contract: numbers along each axis of a straight box, where each byte is an offset into a table,
 // or whole vectors of a tilted box (NEAR_TILTED_BOXES), to which one sum of products leads. So the
 // loops are those of points inside, with the positions as given, and every candidate is decided by
-// the contract.
+// the contract: eleven instructions more and no branch.
 #pragma once
 #include "exact.cuh"
 
@@ -127,13 +127,8 @@ struct Imaged {
         next[1] = __ldg(boxes + k + 1);
     }
 
-    // The vector of the image of one of them. Most pairs are seen as they are given, where no number
-    // is loaded: these loads are what a walk waits for.
-    __device__ __forceinline__ float3 shift(u32 j) const {
-        const u32 image = of - next[j];
-        if (image == 4 * NO_BOXES) return make_float3(0.0f, 0.0f, 0.0f);
-        return tables.vector(place, image);
-    }
+    // The vector of the image of one of them.
+    __device__ __forceinline__ float3 shift(u32 j) const { return tables.vector(place, of - next[j]); }
 
     __device__ __forceinline__ void visit(
         bool hit, u32 k, float dx, float dy, float dz, float d2, float beside) {

@@ -208,7 +208,7 @@ __device__ __forceinline__ void visit_rows(
         after(z, y);
     };
     if constexpr (IS_EXACT<Work>) {
-        if (!Work::IS_SECOND && path == WalkPath::INSIDE) around.template rows_one_by_one<ALL, false>(inside);
+        if (path == WalkPath::INSIDE) around.template rows_one_by_one<ALL, false>(inside);
         else around.template rows_one_by_one<ALL, true>(across);
     } else if (path == WalkPath::INSIDE) {
         around.template rows<ALL>(inside);

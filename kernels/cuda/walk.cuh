@@ -194,14 +194,6 @@ constexpr bool IS_EXACT = false;
 template <class Work>
 constexpr bool IS_EXACT<Exact<Work>> = true;
 
-// The same, where all within the filter radius are taken for neighbours.
-template <class Work>
-struct FirstLook;
-template <class Work>
-constexpr bool SEES_PROXIES = IS_EXACT<Work>;
-template <class Work>
-constexpr bool SEES_PROXIES<FirstLook<Work>> = true;
-
 // A job whose candidates are seen in images of their own (imaged.cuh).
 template <class Work, bool TILTED>
 struct Imaged;
@@ -223,7 +215,7 @@ __device__ __forceinline__ float limit_of(const Walk& walk, const Target& target
 // in a register and do not load it anew in every turn. Of proxies it is that of their filter.
 template <class Work>
 __device__ __forceinline__ float squared_radius(const Walk& walk, const Target& target, const Work& work) {
-    if constexpr (SEES_PROXIES<Work>) return work.outer;
+    if constexpr (IS_EXACT<Work>) return work.outer;
     else return target.index == NONE ? 0.0f : limit_of(walk, target);
 }
 
@@ -366,7 +358,7 @@ __device__ __forceinline__ void visit_pair(
     bool any_wrapped, Work& work) {
     const Sight seen = any_wrapped ? Sight(walk, target, image, k) : Sight(image);
     float bound = limit_of(walk, target);
-    if constexpr (SEES_PROXIES<Work>) bound = work.outer;
+    if constexpr (IS_EXACT<Work>) bound = work.outer;
     const float dx = __fadd_rn(__fsub_rn(source.x, target.x), seen.shift.x);
     const float dy = __fadd_rn(__fsub_rn(source.y, target.y), seen.shift.y);
     const float dz = __fadd_rn(__fsub_rn(source.z, target.z), seen.shift.z);

@@ -23,24 +23,32 @@ use nearfield_grid::{Bounds, Domain, Precision, Radius};
 #[derive(Debug, Clone)]
 #[must_use = "settings do nothing until on() is called"]
 pub struct DeviceEngineBuilder {
+    /// The search radius, in the unit of the coordinates.
     pub(super) radius: f64,
+    /// In which positions are given and distances decided.
     pub(super) precision: Precision,
+    /// Pairs exactly as far apart as the radius are no neighbours.
     pub(super) strict: bool,
     /// An error is kept until the start, so that settings can be chained.
     pub(super) domain: Result<Domain, nearfield_grid::Error>,
     /// 0 where the engine chooses by the points.
     pub(super) subdivision: u32,
+    /// How the device goes through its cells.
     pub(super) strategy: Strategy,
     /// Box that the cells cover in addition to that of the points.
     pub(super) within: Bounds,
+    /// Full, or half: every pair once.
     pub(super) lists: ListKind,
+    /// Of the entries of a list.
     pub(super) order: ListOrder,
+    /// Which pairs within the radius are left out.
     pub(super) filters: FilterSettings,
     /// Bytes of the device that the lists of a pair of sets may take.
     pub(super) memory_limit: Option<u64>,
 }
 
 impl DeviceEngineBuilder {
+    /// The defaults, for this radius.
     pub(super) fn new(radius: f64) -> Self {
         Self {
             radius,

@@ -47,8 +47,11 @@ use nearfield_grid::OfProcess;
 /// ```
 #[derive(Debug)]
 pub struct DeviceSkinSearch<T, I = i64> {
+    /// Finds the candidates, with radii that are larger by the skin.
     search: DeviceSystemSearch<T, I>,
+    /// How much larger.
     skin: SystemSkin,
+    /// The pairs that it found, on the device.
     candidates: OfProcess<DeviceCandidates<T>>,
     /// True radii of the systems at the last build.
     radii: Vec<f64>,

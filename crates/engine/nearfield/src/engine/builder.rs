@@ -47,22 +47,32 @@ pub struct Builder {
     pub(crate) simd: Option<SimdLevel>,
     /// Cells per radius, 1 to 8.
     pub(crate) subdivision: u32,
+    /// How a GPU goes through its cells.
     pub(crate) strategy: Strategy,
+    /// Full, or half: every pair once.
     pub(crate) lists: ListKind,
+    /// Of the entries of a list.
     pub(crate) order: ListOrder,
+    /// Which of two points' radii counts; one radius for all by default.
     pub(crate) rule: RadiusRule,
+    /// Pairs exactly as far apart as the radius are no neighbours.
     pub(crate) strict: bool,
     /// Row by row; checked by `build`, like the next.
     pub(crate) cutoffs: Option<Vec<Vec<f64>>>,
+    /// At most so many neighbours of a target.
     pub(crate) nearest: Option<u32>,
     /// Bytes.
     pub(crate) memory_limit: Option<u64>,
+    /// How both backends divide a step.
     pub(crate) policy: Policy,
     /// Checked by `build`, like the next.
     pub(crate) brick_edge: u32,
     pub(crate) subregions: usize,
+    /// What subregions have as much of as others.
     pub(crate) equal: Equal,
+    /// Rates of earlier runs are used and kept.
     pub(crate) known_rates: bool,
+    /// Nothing is decided by measured times.
     pub(crate) deterministic: bool,
 }
 

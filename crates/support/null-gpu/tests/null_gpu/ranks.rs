@@ -140,7 +140,7 @@ fn dam_break_on_gpus() {
                 particles: Some(3000),
                 seconds: Some(0.02),
                 frames: Some(2),
-                checkpoint: Some(output.join("state")),
+                checkpoint: Some(1),
                 output: output.clone(),
                 ..nearfield_dam_break::Args::default()
             },
@@ -152,7 +152,7 @@ fn dam_break_on_gpus() {
     let (summary, output) = run("live", false);
     let summary = summary.unwrap();
     assert!(summary.steps > 0);
-    for file in ["state", "frame_0001.vtp"] {
+    for file in ["dam_break.checkpoint", "frame_0001.vtp"] {
         assert!(output.join(file).is_file(), "no {file}");
     }
     let spread = summary.spread.unwrap();

@@ -57,7 +57,9 @@ const MAX_CELLS: f64 = 4.0;
 /// Numbers of points of similar radius, by halvings of the largest, and the largest of each.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RadiusClasses {
+    /// Points of every class.
     points: [usize; RADIUS_CLASSES],
+    /// The largest radius of every class.
     largest: [f32; RADIUS_CLASSES],
 }
 
@@ -122,6 +124,7 @@ pub(crate) struct BulkModel {
     radii: RadiusClasses,
     /// Whether radii of targets count, and those of sources.
     counts: [bool; 2],
+    /// Of all sets that search.
     points: usize,
     /// Lengths of the bounds of all points, at most those of a periodic box.
     extent: [f64; 3],

@@ -22,8 +22,8 @@ pub struct RankedBuilder {
     pub(crate) lists: ListKind,
     pub(crate) strategy: Strategy,
     pub(crate) deterministic: bool,
-    /// Cut-offs by pairs of types.
-    pub(crate) cutoffs: Option<Vec<Vec<f64>>>,
+    /// Number of types that cut-offs are for.
+    pub(crate) types: Option<usize>,
     /// Whether only the nearest are kept.
     pub(crate) nearest: bool,
     pub(crate) strict: bool,
@@ -43,7 +43,7 @@ impl RankedBuilder {
             lists: ListKind::Full,
             strategy: Strategy::Flat,
             deterministic: false,
-            cutoffs: None,
+            types: None,
             nearest: false,
             strict: false,
             gpu_messages: false,
@@ -73,11 +73,6 @@ impl RankedBuilder {
         self
     }
 
-    /// Number of types that cut-offs are for.
-    pub(crate) fn types(&self) -> Option<usize> {
-        self.cutoffs.as_ref().map(Vec::len)
-    }
-
     /// Full lists (the default) or half lists, in which a pair of one set is in the list of the
     /// point with the smaller id.
     pub fn lists(mut self, kind: ListKind) -> Self {
@@ -90,7 +85,7 @@ impl RankedBuilder {
     /// [`set_types`](crate::RankedEngine::set_types) takes the types.
     pub fn cutoffs<R: AsRef<[f64]>>(mut self, rows: &[R]) -> Self {
         self.engine = self.engine.cutoffs(rows);
-        self.cutoffs = Some(rows.iter().map(|row| row.as_ref().to_vec()).collect());
+        self.types = Some(rows.len());
         self
     }
 

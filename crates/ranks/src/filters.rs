@@ -210,7 +210,7 @@ impl<T: Scalar> RankedEngine<T> {
         self.restore()?;
         let checked = self.known(set).and_then(|set| {
             let points = (set.home.len(), &set.home.ids[..]);
-            checked_types(types, self.settings.types(), points)
+            checked_types(types, self.settings.types, points)
         });
         let words = self.comm.agree(checked, &mut [])?;
         self.give(set, Change::of(Column::Type, Some(words)))

@@ -60,7 +60,7 @@ impl PartIds {
             complete: added[3],
             needed: [
                 radii.then_some(Column::Radius),
-                settings.cutoffs.is_some().then_some(Column::Type),
+                settings.types.is_some().then_some(Column::Type),
             ],
         })
     }

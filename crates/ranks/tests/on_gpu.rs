@@ -7,7 +7,6 @@ use common::{
     Precise,
     by_address::ByAddress,
     filtered::{geometry_of_one, geometry_of_ranks},
-    filtered_on_gpu::geometry_on_gpu,
     filters::draw,
     on_gpu::{Case, Own, cases, compare, download, has_gpu, search},
     within,
@@ -22,8 +21,7 @@ use nearfield_ranks::{
 };
 use nearfield_testkit::{
     cloud::{Cloud, drift},
-    conformance::{Level, Runner},
-    oracle::ListKind,
+    conformance::Level,
     random::Random,
 };
 use std::{
@@ -259,6 +257,8 @@ fn what_ranks_on_the_device_do_not_have_is_refused() {
         let settings = [
             RankedEngine::builder(1.0).deterministic(true),
             RankedEngine::builder(1.0).lists(nearfield::ListKind::Half),
+            RankedEngine::builder(1.0).radii(nearfield::RadiusRule::Gather),
+            RankedEngine::builder(1.0).cutoffs(&[[1.0, 0.5], [0.5, 0.0]]),
             RankedEngine::builder(1.0).nearest(3),
             RankedEngine::builder(1.0).device(nearfield::Device::Cpu),
             RankedEngine::builder(-1.0),
@@ -686,102 +686,4 @@ fn filtered_pairs_of_host_data_in_double_have_the_bits_of_one_engine() {
     if has_gpu() {
         within(600, || filtered_pairs::<f64>(32));
     }
-}
-
-/// Data of a GPU with radii, types and chosen targets, by the bits of one engine on the CPU; then
-/// every point is where another one was, and its data have followed it.
-#[test]
-fn filtered_pairs_of_device_data_have_the_bits_of_one_engine() {
-    if !has_gpu() {
-        return;
-    }
-    within(600, || {
-        let (mut random, mut pairs, mut migrations) = (Random::new(33), 0, 0);
-        let cases = Runner::new(Level::Quick);
-        let full = cases.cases().filter(|case| case.list == ListKind::Full);
-        for (number, case) in full.enumerate() {
-            // Cut-offs, chosen targets, both or neither; radii are those of the case.
-            let drawn = draw(case, [1, 8, 9, 0][number % 4], &mut random);
-            let mut turned = case.clone();
-            for points in &mut turned.sets {
-                let by = points.len() / 2;
-                points.rotate_left(by);
-            }
-            let steps = [case.clone(), turned];
-            let expected: Option<Vec<_>> = (steps.iter())
-                .map(|step| geometry_of_one(step, &drawn))
-                .collect();
-            let Some(expected) = expected else {
-                continue;
-            };
-            let ranks = [2, 3, 1, 5][number / 4 % 4];
-            let (found, moved) = geometry_on_gpu(&steps, &drawn, ranks);
-            migrations += usize::from(moved);
-            let name = format!("{} on {ranks} ranks", case.name);
-            for (step, (found, mut expected)) in found.iter().zip(expected).enumerate() {
-                assert_eq!(found.len(), expected.len(), "{name}, step {step}");
-                for (k, (found, expected)) in found.iter().zip(&mut expected).enumerate() {
-                    expected.sort_unstable();
-                    assert_eq!(found, expected, "{name}, step {step}: point {k}");
-                    pairs += found.len();
-                }
-            }
-        }
-        assert!(pairs > 10_000, "{pairs} pairs");
-        assert!(migrations > 10, "{migrations} migrations");
-    });
-}
-
-#[test]
-fn bad_data_of_one_rank_are_the_same_error_on_all_and_change_nothing() {
-    if !has_gpu() {
-        return;
-    }
-    within(120, || {
-        let case = cases().swap_remove(0);
-        let found = on_ranks(3, |transport| {
-            let builder = RankedEngine::builder(2.0).radii(nearfield::RadiusRule::Gather);
-            let mut engine = DeviceRankedEngine::start(builder, transport)?;
-            let own = Own::give(&mut engine, &case.points)?;
-            let points = engine.points(own.set)?[0];
-            let second = engine.rank() == 1;
-            let mut errors = vec![refusal(engine.find_neighbors(own.set, own.set))];
-            let mut radii = vec![2.0f32; points];
-            radii[7] = if second { 3.0 } else { 2.0 };
-            errors.push(refusal(engine.set_radii(own.set, &radii)));
-            errors.push(refusal(
-                engine.set_radii(own.set, &radii[usize::from(second)..]),
-            ));
-            errors.push(refusal(engine.set_types(own.set, &vec![0u32; points])));
-            let mask = vec![true; points + usize::from(second)];
-            errors.push(refusal(engine.set_target_mask(own.set, &mask)));
-            // On the device it is found at the end of the step.
-            let bad = engine.upload(&radii)?;
-            engine.set_radii_from_device(own.set, &bad.as_view())?;
-            errors.push(refusal(engine.finish()));
-            let id = second
-                .then(|| engine.ids(own.set).map(|ids| ids[7]))
-                .transpose()?;
-            engine.set_radii(own.set, &vec![2.0f32; points])?;
-            Ok((errors, id, search(&mut engine, &own, case.radius)?))
-        });
-        let id = found[1].1;
-        for (errors, ..) in &found {
-            assert_eq!(*errors, found[0].0);
-            assert_eq!((errors[1].0, errors[1].1), (1, id));
-            assert_eq!([errors[2].0, errors[4].0], [1; 2]);
-            let words = [
-                "no radii",
-                "radius 3",
-                "radii for",
-                "cut-offs",
-                "mask",
-                "radius 3",
-            ];
-            for ((.., message), word) in errors.iter().zip(words) {
-                assert!(message.contains(word), "{message}");
-            }
-        }
-        compare(&case, 3, found.into_iter().map(|found| found.2).collect());
-    });
 }

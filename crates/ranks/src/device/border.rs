@@ -13,7 +13,6 @@ use super::{
 };
 use crate::error::Refusal;
 use nearfield::device::{DeviceBuffer, DeviceEngine, DeviceEngineBuilder, Event};
-use nearfield_grid::memory::collected;
 
 /// The engine of the border, and its kernels and memory.
 pub(super) struct Border {
@@ -21,8 +20,6 @@ pub(super) struct Border {
     pub(super) kernels: Kernels,
     /// Values of points at the border.
     pub(super) rows: DeviceBuffer<u32>,
-    /// The numbers 0, 1, 2 and so on, as many as halos with data have had points.
-    pub(super) numbers: DeviceBuffer<u32>,
 }
 
 impl Border {
@@ -38,7 +35,6 @@ impl Border {
         Ok(Self {
             kernels: Kernels::load(&engine)?,
             rows: zeros(&engine, 1)?,
-            numbers: zeros(&engine, 1)?,
             engine,
         })
     }
@@ -53,16 +49,6 @@ impl Border {
     pub(super) fn fit(&mut self, words: usize) -> Result<(), Refusal> {
         if self.rows.len() < words {
             self.rows = zeros(&self.engine, words + words / 4)?;
-        }
-        Ok(())
-    }
-
-    /// Makes at least `points` [numbers](Self::numbers).
-    pub(super) fn number(&mut self, points: usize) -> Result<(), Refusal> {
-        if self.numbers.len() < points {
-            const WHAT: &str = "places of a halo";
-            let numbers = collected(0..(points + points / 4) as u32, WHAT)?;
-            self.numbers = self.engine.queue().array(WHAT, &numbers)?;
         }
         Ok(())
     }

@@ -3,7 +3,6 @@
 use super::{
     border::Border,
     kernels::{FOUND, Kernels, Survey},
-    point_data::PointData,
     pool::{keep_freed_memory, open_to_peers},
     set::{DeviceSet, ID, POSITION, PartIds},
     staging::{Staging, download, driver, exactly, zeros},
@@ -44,10 +43,6 @@ pub struct DeviceRankedEngine {
     /// The ids of the sets; their points are on the device.
     pub(super) sets: Vec<RankedSet>,
     pub(super) division: Division,
-    /// Whose radius counts.
-    pub(super) rule: RadiusRule,
-    /// Number of types that cut-offs are for.
-    pub(super) types: Option<usize>,
     /// How often space was divided so far.
     pub(super) divided: u64,
     balance: Balance,
@@ -99,6 +94,8 @@ fn check(settings: &RankedBuilder, gpu: Option<u32>) -> Result<(u32, Radius, Dom
     let refused = [
         (settings.deterministic, "deterministic(true)"),
         (settings.lists == ListKind::Half, "lists(ListKind::Half)"),
+        (settings.rule != RadiusRule::Uniform, "radii(…)"),
+        (settings.types.is_some(), "cutoffs(…)"),
         (settings.nearest, "nearest(…)"),
     ];
     if let Some((_, what)) = refused.iter().find(|(asked, _)| *asked) {
@@ -146,11 +143,7 @@ impl DeviceRankedEngine {
                 true => builder.strictly_within(),
                 false => builder,
             };
-            let builder = match &settings.cutoffs {
-                Some(rows) => builder.cutoffs(rows),
-                None => builder,
-            };
-            let builder = builder.strategy(settings.strategy).radii(settings.rule);
+            let builder = builder.strategy(settings.strategy);
             let engine = builder.clone().on_gpu(gpu)?;
             let border = Border::start(&engine, builder)?;
             if settings.gpu_messages {
@@ -192,8 +185,6 @@ impl DeviceRankedEngine {
         }
         Ok(Self {
             division: Division::new(radius, domain, CellClasses::new(comm.rank(), false)),
-            rule: settings.rule,
-            types: settings.types(),
             balance: Balance::default(),
             moving: None,
             comm,
@@ -323,19 +314,11 @@ impl DeviceRankedEngine {
             engine.reorder(owned, POSITION, &own.view(), &mut to)?;
             let mut to = ids.slice_mut(0..ID * own.points);
             engine.reorder(owned, ID, &own.id_words(), &mut to)?;
-            let mut columns = Vec::new();
-            for (kind, words) in &own.data.columns {
-                let mut to = zeros(engine, own.points)?;
-                let words = words.slice(0..own.points);
-                engine.reorder(owned, 1, &words, &mut to.slice_mut(0..own.points))?;
-                columns.push((*kind, to));
-            }
-            let given = false;
-            Ok((positions, ids, PointData { columns, given }))
+            Ok((positions, ids))
         });
-        let (positions, ids, data) = self.comm.agree(sorted, &mut [])?;
+        let (positions, ids) = self.comm.agree(sorted, &mut [])?;
         let set = &mut self.device.sets[set.0];
-        (set.positions, set.ids, set.data) = (positions, ids, data);
+        (set.positions, set.ids) = (positions, ids);
         set.broken = Some("its points were sorted".to_owned());
         Ok(())
     }

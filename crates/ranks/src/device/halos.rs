@@ -4,6 +4,7 @@ use super::{
     destinations::Destinations,
     engine::DeviceRankedEngine,
     places::SendLists,
+    set::POSITION,
     staging::{Packed, behind, words_in},
 };
 use crate::{
@@ -69,27 +70,25 @@ impl DeviceRankedEngine {
         Ok(sources)
     }
 
-    /// Sends halos of points that are on their owners, and gives the engine these points. Without
-    /// destinations they are those of before. A failure on this rank becomes the error of the next
-    /// call that needs the set, on all ranks.
+    /// Sends halos of points that are on their owners, and gives the engine these points. A failure
+    /// on this rank becomes the error of the next call that needs the set, on all ranks.
     pub(super) fn send_halo(
         &mut self,
         at: usize,
         copied: Result<Copied, Refusal>,
-        destinations: Option<Destinations>,
+        destinations: Destinations,
     ) -> Result<(), Fault> {
         let _span = tracing::debug_span!("ranks.send").entered();
         let exchange = self.comm.begin();
         let packed = copied.and_then(|copied| self.pack_halo(at, copied, destinations));
         self.device.staging.clock.posted(exchange);
         let set = &mut self.device.sets[at];
-        let words = set.halo_words();
         set.pending = (self.comm.ranks() > 1).then_some(exchange);
         let sent = set
             .links
             .post_each_with(&mut self.comm, exchange, |partner| {
                 let packed = packed.as_ref().map(Some);
-                message_to(packed, &set.sends, words, partner)
+                message_to(packed, &set.sends, POSITION, partner)
             });
         set.broken = match (&packed, &sent) {
             (_, Err(Failure::Lost(fault))) => return Err(fault.clone()),
@@ -105,19 +104,17 @@ impl DeviceRankedEngine {
         Ok(())
     }
 
-    /// Gathers the positions and the data of halos on the stream of the border. The device sorts
-    /// the points while the halos are under way.
+    /// Gathers the positions of halos on the stream of the border. The device sorts the points
+    /// while the halos are under way.
     fn pack_halo(
         &mut self,
         at: usize,
         copied: Copied,
-        destinations: Option<Destinations>,
+        destinations: Destinations,
     ) -> Result<Packed, Refusal> {
         let device = &mut *self.device;
         let (set, border, staging) = (&mut device.sets[at], &device.border, &mut device.staging);
-        if let Some(destinations) = destinations {
-            set.take_send_lists(destinations);
-        }
+        set.take_send_lists(destinations);
         let (sorted, ready) = match copied {
             Copied::Sorted(ready) => (true, ready),
             Copied::Unsorted => (false, None),
@@ -127,25 +124,22 @@ impl DeviceRankedEngine {
             None => behind(&self.engine)?,
         };
         border.follow(&ready)?;
-        let words = set.halo_words() * set.sends.places.count;
-        let mut packed = staging.room(&border.engine, words)?;
-        set.pack(&border.kernels, &mut packed)?;
+        let places = &set.sends.places;
+        let mut packed = staging.room(&border.engine, POSITION * places.count)?;
+        (border.kernels).gather_whole(&set.view(), POSITION, &places.view(), &mut packed)?;
         let packed = staging.leave(&border.engine, "positions of halos", packed)?;
         staging.clock.left(&border.engine)?;
         if !sorted {
             self.engine.update(set.names.owned, &set.view())?;
         }
-        let packed = packed.wait()?;
-        set.give_owned(&mut self.engine, &device.kernels)?;
-        Ok(packed)
+        packed.wait()
     }
 
     /// Waits for the halo of a set, and gives it to the engine.
     pub(super) fn receive_halo(&mut self, at: usize, exchange: Exchange) -> Result<(), Failure> {
         let _span = tracing::debug_span!("ranks.halo").entered();
         self.device.staging.clock.comes(exchange);
-        let words = self.device.sets[at].halo_words();
-        let sources = self.receive(at, exchange, words)?;
+        let sources = self.receive(at, exchange, POSITION)?;
         let device = &mut *self.device;
         let border = &mut device.border;
         let halo = (device.staging).upload(&border.engine, "positions of halos")?;

@@ -287,18 +287,6 @@ impl Kernels {
         view.ok_or_else(|| Refusal::new("numbers from other ranks: they are too few"))
     }
 
-    /// The bits of an array of numbers, as words.
-    pub(super) fn as_words<'a>(
-        &self,
-        numbers: &'a DeviceBuffer<f32>,
-        words: usize,
-    ) -> Result<DeviceView<'a, u32>, Refusal> {
-        fits("data of points", numbers.len(), words)?;
-        // SAFETY: the bits of a number are those of a word, of the same size.
-        let view = unsafe { numbers.transmute::<u32>(words) };
-        view.ok_or_else(|| Refusal::new("data of points: they are too few"))
-    }
-
     /// Computes classes, extent and number of special points of positions, three numbers each.
     pub(super) fn survey(
         &self,

@@ -11,14 +11,11 @@ use super::{
 };
 use crate::{
     Error, IdLists, RankedSet,
-    communicator::{Exchange, FIELDS},
+    communicator::FIELDS,
     error::{Failure, Refusal},
     spans::Spans,
-    transport::Tag,
 };
-use nearfield::device::{
-    DeviceEngine, DeviceGeometry, DeviceListsView, DeviceView, GeometryQuantities,
-};
+use nearfield::device::{DeviceEngine, DeviceListsView, DeviceView};
 use nearfield_grid::memory::{collected, make_room, with_room};
 
 /// Lists of the points that a rank owns, from [`DeviceRankedEngine::neighbors`]; provisional until
@@ -31,18 +28,6 @@ pub struct DeviceRankedLists<'a> {
     /// halo.
     pub halo: Option<DeviceListsView<'a>>,
     /// The points at the border, ascending: list k of `halo` is that of point `border[k]`.
-    pub border: DeviceView<'a, u32>,
-}
-
-/// Lists with the geometry of their pairs, from [`DeviceRankedEngine::geometry`]; provisional until
-/// [`DeviceRankedEngine::finish`]. Parts are those of [`DeviceRankedLists`].
-#[derive(Debug)]
-pub struct DeviceRankedGeometry<'a> {
-    /// Pairs of two owned points.
-    pub owned: DeviceGeometry<'a>,
-    /// Pairs of points at the border with those of the halo.
-    pub halo: Option<DeviceGeometry<'a>>,
-    /// The points at the border, ascending.
     pub border: DeviceView<'a, u32>,
 }
 
@@ -86,28 +71,10 @@ impl DeviceRankedEngine {
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if memory is short, or a set is not on its
     /// ranks.
     pub fn find_neighbors(&mut self, targets: RankedSet, sources: RankedSet) -> Result<(), Error> {
-        self.pair_geometry(targets, sources, GeometryQuantities::NONE)
-    }
-
-    /// Computes lists as [`find_neighbors`](Self::find_neighbors) does, and with the entries the
-    /// numbers of every pair that are asked for; see [`DeviceEngine::pair_geometry`]. Coordinates
-    /// travel as they were given, so the bits are those of one engine on whichever rank a pair is
-    /// found.
-    ///
-    /// # Errors
-    /// As [`find_neighbors`](Self::find_neighbors); an image more than 2³¹ boxes away is found by
-    /// [`finish`](Self::finish).
-    pub fn pair_geometry(
-        &mut self,
-        targets: RankedSet,
-        sources: RankedSet,
-        quantities: GeometryQuantities,
-    ) -> Result<(), Error> {
         let names = self.both(targets, sources);
         let owned = names.map(|[of, among]| (of.names, among.names));
         let owned = owned.and_then(|(of, among)| {
-            let engine = &mut self.engine;
-            engine.pair_geometry(of.owned, among.owned, quantities)?;
+            self.engine.find_neighbors(of.owned, among.owned)?;
             self.device.staging.clock.worked(&self.engine)?;
             Ok((of, among))
         });
@@ -117,7 +84,7 @@ impl DeviceRankedEngine {
             let [targets, sources] = self.both(targets, sources)?;
             if targets.meets(sources) {
                 let border = &mut self.device.border.engine;
-                border.pair_geometry(of.border, among.halo, quantities)?;
+                border.find_neighbors(of.border, among.halo)?;
             }
             Ok(())
         });
@@ -137,29 +104,6 @@ impl DeviceRankedEngine {
         sources: RankedSet,
     ) -> Result<DeviceRankedLists<'_>, Error> {
         self.local(self.lists(targets, sources))
-    }
-
-    /// The lists and the numbers from [`pair_geometry`](Self::pair_geometry). Not collective.
-    ///
-    /// # Errors
-    /// As [`neighbors`](Self::neighbors), also if lists without numbers were found last.
-    pub fn geometry(
-        &self,
-        targets: RankedSet,
-        sources: RankedSet,
-    ) -> Result<DeviceRankedGeometry<'_>, Error> {
-        let found = self.lists(targets, sources).and_then(|lists| {
-            let [of, among] = self.both(targets, sources)?.map(|set| set.names);
-            let border = &self.device.border.engine;
-            let halo = lists.halo.as_ref();
-            let halo = halo.map(|_| border.geometry(of.border, among.halo));
-            Ok(DeviceRankedGeometry {
-                owned: self.engine.geometry(of.owned, among.owned)?,
-                halo: halo.transpose()?,
-                border: lists.border,
-            })
-        });
-        self.local(found)
     }
 
     fn lists(
@@ -199,55 +143,28 @@ impl DeviceRankedEngine {
         sources: RankedSet,
     ) -> Result<IdLists, Error> {
         let on = (FIELDS, self.comm.begin());
-        let there = self.lists(targets, sources).map(drop);
-        let written = self.bring_ids(there, sources, on).and_then(|halo| {
-            let written = self.write_ids(targets, sources, &halo);
-            Ok(written?)
+        let begun = self.begin_ids(targets, sources);
+        let begun = begun.map_err(|refusal| self.comm.refuse(on, refusal));
+        let written = begun.and_then(|packed| {
+            if let Some(packed) = packed {
+                self.post_to_halos(sources.0, ID, packed, on)?;
+            }
+            let halo = self.collect_of_halo(sources.0, ID, on)?;
+            let points = self.device.sets[sources.0].halo_points;
+            let view = halo.slice(0..ID * points);
+            let ids = download(&self.device.border.engine, "ids of halos", &view)?;
+            Ok(self.write_ids(targets, sources, &ids)?)
         });
         self.comm.agree(written, &mut [])
     }
 
-    /// Global ids of the halo points of a set, in the order in which [lists](Self::neighbors)
-    /// number them. Copies them to the host.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on all ranks if memory is short, or the
-    /// set is not on its ranks.
-    pub fn halo_ids(&mut self, set: RankedSet) -> Result<Vec<u64>, Error> {
-        let on = (FIELDS, self.comm.begin());
-        let settled = self.placed(set).map(drop).map_err(Failure::from);
-        let brought = match settled.and_then(|()| self.settle()) {
-            Ok(()) => self.bring_ids(Ok(()), set, on),
-            Err(Failure::Refused(refusal)) => self.bring_ids(Err(refusal), set, on),
-            lost => lost.map(|()| Vec::new()),
-        };
-        self.comm.agree(brought, &mut [])
-    }
-
-    /// The ids of the points of a set's halo, unless this rank refuses.
-    fn bring_ids(
+    /// Checks that there are lists, and starts the copy of the ids that halos need.
+    fn begin_ids(
         &mut self,
-        checked: Result<(), Refusal>,
-        set: RankedSet,
-        on: (Tag, Exchange),
-    ) -> Result<Vec<u64>, Failure> {
-        let begun = checked.and_then(|()| self.begin_ids(set));
-        let packed = begun.map_err(|refusal| self.comm.refuse(on, refusal))?;
-        if let Some(packed) = packed {
-            self.post_to_halos(set.0, ID, packed, on)?;
-        }
-        let halo = self.collect_of_halo(set.0, ID, on)?;
-        let points = self.device.sets[set.0].halo_points;
-        let view = halo.slice(0..ID * points);
-        let what = "ids of halos";
-        let words = download(&self.device.border.engine, what, &view)?;
-        let (words, _) = words.as_chunks::<ID>();
-        let ids = collected(words.iter().map(|words| id_of(*words)), what);
-        Ok(ids.map_err(Refusal::from)?)
-    }
-
-    /// Starts the copy of the ids that halos need.
-    fn begin_ids(&mut self, sources: RankedSet) -> Result<Option<Outgoing>, Refusal> {
+        targets: RankedSet,
+        sources: RankedSet,
+    ) -> Result<Option<Outgoing>, Refusal> {
+        self.lists(targets, sources)?;
         let device = &mut *self.device;
         let among = &device.sets[sources.0];
         if among.sends.to.is_empty() {
@@ -260,12 +177,12 @@ impl DeviceRankedEngine {
         Ok(Some(device.staging.leave(&self.engine, what, packed)?))
     }
 
-    /// All lists with global ids; `halo` has the ids of the halo.
+    /// All lists with global ids; `halo` has the ids of the halo, as words.
     fn write_ids(
         &self,
         targets: RankedSet,
         sources: RankedSet,
-        halo: &[u64],
+        halo: &[u32],
     ) -> Result<IdLists, Refusal> {
         let lists = self.lists(targets, sources)?;
         let own = self.ids_on_host(sources.0)?;
@@ -273,6 +190,8 @@ impl DeviceRankedEngine {
         let far = lists.halo.as_ref().map(|far| OnHost::of(&self.engine, far));
         let far = far.transpose()?;
         let border = download(&self.engine, "places of the border", &lists.border)?;
+        let (halo, _) = halo.as_chunks::<ID>();
+        let halo: Vec<u64> = collected(halo.iter().map(|words| id_of(*words)), "ids of halos")?;
         let points = owned.count.len();
         let (mut spans, mut at) = (Spans::with_room(points)?, 0);
         let mut list: Vec<u64> = with_room(0, "lists of global ids")?;

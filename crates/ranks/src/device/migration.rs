@@ -10,9 +10,9 @@ use super::{
     destinations::Destinations,
     engine::DeviceRankedEngine,
     halos::{Copied, message_to},
+    kernels::Refill,
     places::{Places, SendLists},
     pool::keep_freed_memory,
-    remap::Remap,
     rows::Words,
     set::{ID, POSITION},
     staging::{Outgoing, Packed, exactly},
@@ -25,6 +25,7 @@ use crate::{
     error::{Failure, Refusal},
     ids::ids_of,
     plan::{Placement, ends, extent_of},
+    routes::Peer,
 };
 use nearfield::device::{DeviceBuffer, DeviceValue, DeviceView};
 use nearfield_grid::{Bounds, OfProcess};
@@ -40,21 +41,24 @@ pub struct DeviceMigration {
     remap: Option<OfProcess<Remap>>,
 }
 
+/// The permutation from the order before a migration to the order after it, with the points that
+/// were sent and received.
+pub(super) struct Remap {
+    /// The points that have left.
+    leaving: SendLists,
+    /// The same, ascending.
+    left: Places,
+    /// The ranks that points came from.
+    sources: Vec<Peer>,
+    before: usize,
+    now: usize,
+}
+
 /// The survey of new positions, and what was packed of it.
 struct PackedSurvey {
     survey: Surveyed,
     /// The words of the points that leave, if any do.
     packed: Option<Outgoing>,
-}
-
-/// A set whose points are on their owners, before its halo is sent.
-struct Homecoming {
-    /// Whether the engine has the points.
-    copied: Result<Copied, Refusal>,
-    /// The points that halos need.
-    destinations: Destinations,
-    /// How points have moved, if any have.
-    remap: Option<OfProcess<Remap>>,
 }
 
 /// A set after a migration, before arrays follow.
@@ -160,6 +164,16 @@ impl DeviceMigration {
         (device.kernels).gather_whole(values, words, &places.view(), &mut packed)?;
         let packed = device.staging.leave(&engine.engine, WHAT, packed)?;
         Ok(Some((remap, packed.wait()?)))
+    }
+}
+
+impl Remap {
+    fn order(&self) -> Refill<'_> {
+        Refill {
+            left: self.left.view(),
+            before: self.before,
+            arrivals: self.sources.iter().map(|source| source.points).sum(),
+        }
     }
 }
 
@@ -294,44 +308,6 @@ impl DeviceRankedEngine {
         }
         let begin = Instant::now();
         let divided_anew = self.device.sets[at].domains != self.divided;
-        // Data of the points travel as the caller's arrays do.
-        let mut data = mem::take(&mut self.device.sets[at].data.columns);
-        let columns = columns
-            .iter_mut()
-            .map(|(values, each)| (&mut **values, *each));
-        let mut columns: Vec<Column<'_>> = columns.collect();
-        columns.extend(data.iter_mut().map(|(_, words)| (words, 1)));
-        let arrived = self.arrive(at, checked, given, &mut columns, ids);
-        drop(columns);
-        self.device.sets[at].data.columns = data;
-        let Homecoming {
-            copied,
-            destinations,
-            remap,
-        } = arrived?;
-        let plain = self.device.sets[at].data.columns.is_empty();
-        // Positions and send lists are ready before data of points are: those are brought last.
-        let copied = copied.map(|copied| match copied {
-            Copied::Sorted(_) if !plain => Copied::Sorted(None),
-            copied => copied,
-        });
-        self.send_halo(at, copied, Some(destinations))?;
-        if let Some(moving) = self.moving.as_mut().filter(|_| divided_anew) {
-            *moving += begin.elapsed();
-        }
-        let before = given.points();
-        Ok(DeviceMigration { before, remap })
-    }
-
-    /// Brings the points of a set, and `columns` with them, to their owners.
-    fn arrive(
-        &mut self,
-        at: usize,
-        checked: Result<(), Refusal>,
-        given: NewPositions<'_>,
-        columns: &mut [Column<'_>],
-        ids: Option<&[u64]>,
-    ) -> Result<Homecoming, Error> {
         let checked = checked.and_then(|()| {
             keep_freed_memory(&self.engine)?;
             // The border may still read the old positions.
@@ -349,7 +325,8 @@ impl DeviceRankedEngine {
             let again = self.survey_and_pack(at, given, columns, ids);
             (surveyed, placement, _) = self.agree_survey(at, again)?;
         }
-        let (remap, copied, destinations) = if placement == Placement::Away {
+        let before = given.points();
+        let (remap, followed, destinations) = if placement == Placement::Away {
             let (remap, destinations, followed) = self.move_points(at, given, columns, surveyed)?;
             let ready = self.device.surveyed.take();
             let sorted = followed.map(|()| Copied::Sorted(ready));
@@ -360,11 +337,11 @@ impl DeviceRankedEngine {
         let set = &mut self.device.sets[at];
         set.bounds = all;
         mem::swap(&mut set.positions, &mut set.next);
-        Ok(Homecoming {
-            copied,
-            destinations,
-            remap,
-        })
+        self.send_halo(at, followed, destinations)?;
+        if let Some(moving) = self.moving.as_mut().filter(|_| divided_anew) {
+            *moving += begin.elapsed();
+        }
+        Ok(DeviceMigration { before, remap })
     }
 
     /// Surveys new positions, and starts to gather the words of points that leave.
@@ -584,7 +561,6 @@ impl DeviceRankedEngine {
         let (device, queue) = (&mut *self.device, self.engine.queue());
         let set = &mut device.sets[at];
         set.points = remap.now;
-        set.data.given = false;
         let mut arrays = vec![Words::in_place(&mut set.ids, [ID, POSITION], queue)];
         let positions = columns.len() - given.beside(columns).len();
         let mut first = POINT;

@@ -63,16 +63,13 @@
 //! Every point is on the rank that owns it. Points that stay keep their places, and points that
 //! arrive take the places of those that left. If more arrive, the rest is appended; if fewer
 //! arrive, points from the end fill the gaps. Owned points and points of the halo are numbered
-//! separately, each from 0; [`ids`](DeviceRankedEngine::ids),
-//! [`halo_ids`](DeviceRankedEngine::halo_ids) and
+//! separately, each from 0; [`ids`](DeviceRankedEngine::ids) and
 //! [`lists_by_id`](DeviceRankedEngine::lists_by_id) give global ids.
 //!
 //! # Limits
 //!
-//! Coordinates are `f32`, lists are full, and sums depend on the number of ranks. Points may have
-//! radii of their own, types with cut-offs, and a choice of targets; there are no excluded pairs,
-//! no molecules, no k nearest and no queries. Settings that ask for anything else are refused.
-//!
+//! Coordinates are `f32`, all points have one radius and no filters, lists are full, and sums
+//! depend on the number of ranks: settings that ask for anything else are refused.
 //! Messages pass through host memory between threads if a GPU cannot read the memory of another
 //! one, and between processes unless messages from GPU memory were asked for.
 //!
@@ -96,15 +93,12 @@ mod cores;
 mod destinations;
 mod direct;
 mod engine;
-mod given;
 mod halos;
 mod kernels;
 mod lists;
 mod migration;
 mod places;
-mod point_data;
 mod pool;
-mod remap;
 mod rows;
 mod sample;
 mod set;
@@ -114,7 +108,7 @@ mod survey;
 mod traverse;
 
 pub use engine::DeviceRankedEngine;
-pub use lists::{DeviceRankedGeometry, DeviceRankedLists};
+pub use lists::DeviceRankedLists;
 pub use migration::DeviceMigration;
 pub use source::{PLACES, programs};
 pub use traverse::DeviceRankedTraversal;

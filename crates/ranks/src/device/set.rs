@@ -8,7 +8,6 @@ use super::{
     border::Border,
     destinations::{Destinations, Table},
     places::{Places, SendLists},
-    point_data::{PointData, unpack},
     staging::zeros,
 };
 use crate::{
@@ -89,8 +88,6 @@ pub(super) struct DeviceSet {
     /// Room for the positions after the next migration.
     pub(super) next: DeviceBuffer<f32>,
     pub(super) ids: DeviceBuffer<u32>,
-    /// Radii and other data of the owned points.
-    pub(super) data: PointData,
     /// The points in the halos of other ranks, rank by rank.
     pub(super) sends: SendLists,
     /// The ranks that the points of the halo come from, in any order.
@@ -122,7 +119,6 @@ impl DeviceSet {
             positions: zeros(engine, 1)?,
             next: zeros(engine, 1)?,
             ids: zeros(engine, 1)?,
-            data: PointData::default(),
             sends: SendLists::new(Vec::new(), none.clone()),
             sources: Vec::new(),
             border: none,
@@ -155,7 +151,7 @@ impl DeviceSet {
     }
 
     /// Gives a halo that has arrived, and the border, to the engine of the border, whose stream has
-    /// waited for the positions and the data that come with them.
+    /// waited for the positions.
     pub(super) fn take_halo(
         &mut self,
         border: &mut Border,
@@ -165,45 +161,23 @@ impl DeviceSet {
         let points = sources.iter().map(|source| source.points).sum();
         let count = self.border.count;
         border.fit(POSITION * count)?;
-        let (stride, plain) = (self.halo_words(), self.data.columns.is_empty());
-        border.number(if plain { 0 } else { points })?;
         let Border {
             engine,
             kernels,
             rows,
-            numbers,
         } = border;
-        let places = numbers.slice(0..if plain { 0 } else { points });
-        let words = halo.slice(0..stride * points);
-        let positions = match plain {
-            true => None,
-            false => Some(unpack(
-                (engine, kernels),
-                &words,
-                [stride, 0, POSITION],
-                &places,
-            )?),
-        };
         kernels.gather_whole(&self.view(), POSITION, &self.border.view(), rows)?;
         let parts = [
-            (self.names.halo, positions.as_ref().unwrap_or(halo), points),
+            (self.names.halo, halo, points),
             (self.names.border, &*rows, count),
         ];
-        let mut given = [false; 2];
-        for (given, (part, words, points)) in given.iter_mut().zip(parts) {
+        for (part, words, points) in parts {
             // Parts that were empty and are so again stay as they are.
-            *given = points != 0 || engine.points(part)? != 0;
-            if *given {
+            if points != 0 || engine.points(part)? != 0 {
                 let positions = kernels.as_numbers(words, POSITION * points)?;
                 engine.update(part, &positions)?;
             }
         }
-        let [halo, at_border] = given;
-        self.give_border(
-            (engine, kernels),
-            halo.then_some((&words, &places)),
-            at_border.then_some(rows),
-        )?;
         self.halo_points = points;
         self.sources = sources;
         Ok(())

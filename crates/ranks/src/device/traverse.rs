@@ -285,7 +285,7 @@ impl<K: PairKernel> Running<'_, K> {
         let fields = check("fields of targets", targets, of.points, K::Target::COUNT)?;
         let from = check("fields of sources", sources, among.points, width)?;
         let names = [of.names.owned, among.names.owned];
-        let found = of.room_at_border(&engine.engine, (K::Output::COUNT, K::REDUCE))?;
+        let found = zeros(&engine.engine, K::Output::COUNT * of.border.count)?;
         let packed = if width == 0 || among.sends.to.is_empty() {
             None
         } else {

@@ -3,7 +3,6 @@
 
 pub(crate) mod by_address;
 pub(crate) mod filtered;
-pub(crate) mod filtered_on_gpu;
 /// The filters that the tests of one engine draw.
 #[path = "../../../engine/nearfield/tests/common/filters.rs"]
 pub(crate) mod filters;

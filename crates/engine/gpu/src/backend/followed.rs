@@ -97,11 +97,7 @@ impl GpuBackend {
         followed.following = true;
         let in_box = Lattice::of_box(lattice.lattice());
         self.shared.slots()?.follow(stream, &set, &in_box)?;
-        let answer = match &mut followed.answer {
-            Some(answer) => answer,
-            none => none.insert(self.host_copy_of(1)?),
-        };
-        (followed.moved).start_host_copy(stream, followed.turn, answer, 1)
+        Ok(())
     }
 
     /// The positions that a set was last [followed](Self::follow) to, in the caller's order and the
@@ -126,6 +122,23 @@ impl GpuBackend {
         Ok(values
             .and_then(|values| values.try_slice(0..3 * count))
             .map(DeviceView))
+    }
+
+    /// The largest squared displacement of a point since the build, rounded up; infinite for what
+    /// is not a number. Waits for all work on the stream.
+    ///
+    /// # Errors
+    /// `ErrorKind::Driver`.
+    pub fn moved_squared(&self, followed: &mut FollowedPoints) -> Result<f32, Error> {
+        if !followed.following {
+            return Ok(0.0);
+        }
+        let answer = match &mut followed.answer {
+            Some(answer) => answer,
+            none => none.insert(self.host_copy_of(1)?),
+        };
+        (followed.moved).start_host_copy(&self.stream, followed.turn, answer, 1)?;
+        Ok(f32::from_bits(answer.read()?[0]))
     }
 
     /// Judges the lists with a skin of these pairs of sets together, by how far targets and sources
@@ -173,18 +186,6 @@ impl FollowedPoints {
     /// Lists were built from where the points are: none has moved.
     pub fn was_built(&mut self) {
         self.following = false;
-    }
-
-    /// The largest squared displacement of a point since the build, rounded up; infinite for what
-    /// is not a number. Waits for the last [`GpuBackend::follow`], and for no later work.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver).
-    pub fn moved_squared(&mut self) -> Result<f32, Error> {
-        match &mut self.answer {
-            Some(answer) if self.following => Ok(f32::from_bits(answer.read()?[0])),
-            _ => Ok(0.0),
-        }
     }
 
     /// Bytes held on the device.

@@ -338,13 +338,14 @@ impl DeviceVerletLists {
 
     /// The largest displacement of a point of `set` since its lists were built, modulo the box
     /// along periodic axes, rounded up; infinite where a coordinate is not finite or lies more than
-    /// a box beyond where points were. Waits for the last update.
+    /// a box beyond where points were. Waits for all work on the stream.
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::Gpu`] when the GPU fails.
     pub fn displacement(&mut self, set: PointSetId) -> Result<f64, Error> {
         self.engine.known(set)?;
-        let squared = self.followed[set.slot()].moved_squared()?;
+        let followed = &mut self.followed[set.slot()];
+        let squared = self.engine.backend.moved_squared(followed)?;
         Ok(f64::from(squared).sqrt())
     }
 
@@ -430,7 +431,7 @@ impl DeviceVerletLists {
     /// Gives the engine the positions of now of a set that has moved.
     fn move_engine<T: PositionNumber>(&mut self, set: PointSetId) -> Result<(), Error> {
         let followed = &mut self.followed[set.slot()];
-        if followed.moved_squared()? > 0.0 {
+        if self.engine.backend.moved_squared(followed)? > 0.0 {
             let points = &self.engine.sets[set.slot()].points;
             let now = self.engine.backend.followed_to::<T>(points, followed);
             let now = now.map_err(|source| ErrorKind::OnDevice { set, source })?;

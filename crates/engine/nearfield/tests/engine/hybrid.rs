@@ -216,7 +216,7 @@ fn every_policy_keeps_the_lists_right_while_points_move() {
                 both += usize::from(work.backends.iter().all(|backend| backend.points > 0));
             },
         );
-        // So few points gain little from two backends, and `band` leaves them to one after its looks.
+        // So few points gain little from two backends: `band` leaves them to one.
         let least = if matches!(policy, Policy::Band { .. }) {
             2
         } else {

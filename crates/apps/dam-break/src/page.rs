@@ -216,7 +216,8 @@ pub(crate) fn charts(scene: &Scene, journal: &Journal, readings: Option<&Reading
         let lines = [ours].into_iter().chain(measured).collect();
         charts.push(chart("Front, Z = x/a", lines));
     }
-    let energies: [(&str, fn(&Energy) -> f64); 4] = [
+    type Part = fn(&Energy) -> f64;
+    let energies: [(&str, Part); 4] = [
         ("kinetic", |energy| energy.kinetic),
         ("potential", |energy| energy.potential),
         ("fluid, all", Energy::mechanical),

@@ -1,6 +1,6 @@
 //! What a view keeps of positions and values: scales of colours, and steps.
 
-/// A quantity that colours the points of a [`View`].
+/// A quantity that colours the points of a [`View`](super::View).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scale {
     /// Its name and unit.

@@ -14,7 +14,7 @@ use std::error::Error;
 pub(crate) const SIZE: (u32, u32) = (1000, 420);
 /// Left end of the axis, its length, the first row's top, a row's height, in pixels.
 const LEFT: i32 = 380;
-const LENGTH: f64 = 500.0;
+const LENGTH: f64 = 485.0;
 const TOP: i32 = 64;
 const ROW: i32 = 30;
 /// Radius of a dot, in pixels.

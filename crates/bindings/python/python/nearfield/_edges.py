@@ -258,8 +258,8 @@ class EdgeList:
     only its pairs until a point has moved by half the skin, which is when the list is built anew.
     Results are the same, bit for bit. Of options it takes half, sorted, strict, index and threads.
     Arrays of a GPU stay there, in systems of at most 32,768 points each; a call waits for the GPU
-    to learn how many pairs there are, so no CUDA graph can record it. Points should not be wrapped into the cell between calls, which
-    counts as a movement. A wide skin means fewer rebuilds and longer lists; which width is fastest
+    to learn how many pairs there are, so no CUDA graph can record it. Points should not be wrapped
+    into the cell between calls, which counts as a movement. A wide skin means fewer rebuilds and longer lists; which width is fastest
     depends on how far points move in a step, and ``rebuilds`` tells how often lists were built.
 
     >>> near = nearfield.EdgeList(5.0, skin=0.5, quantities="ijD", half=True)

@@ -153,6 +153,10 @@ impl GpuBackend {
     ) -> Result<(), Error> {
         let stream = &self.stream;
         judgement.judged = false;
+        let mut sets = pairs.iter().flat_map(|(sets, _)| sets);
+        if !sets.any(|set| set.following) {
+            return Ok(());
+        }
         judgement.stale.reserve(stream, 1)?;
         for (part, pairs) in pairs.chunks(JUDGED_PAIRS as usize).enumerate() {
             let mut judged = Judged {
@@ -168,9 +172,6 @@ impl GpuBackend {
                 *allowed = below(most);
             }
             self.shared.slots()?.judge(stream, &judged)?;
-        }
-        if pairs.is_empty() {
-            return Ok(());
         }
         let answer = match &mut judgement.answer {
             Some(answer) => answer,

@@ -447,8 +447,13 @@ impl Queue {
         if from.stream().cu_stream() != self.stream.0.cu_stream() {
             return Err(Error::from(ErrorKind::OtherStream { what }));
         }
-        // An earlier copy that was not read could end after this one.
-        to.wait()?;
+        // An earlier copy that was not read could end after this one, if it is on another stream.
+        let stream = self.stream.0.cu_stream();
+        let in_order =
+            (to.under_way.as_ref()).is_some_and(|(queue, _)| queue.stream.0.cu_stream() == stream);
+        if !in_order {
+            to.wait()?;
+        }
         let (address, _held) = from.device_ptr(&self.stream.0);
         // SAFETY: the view has as many elements, which this stream does not free before the copy.
         // `to` gives the memory out only after the copy has ended.

@@ -62,7 +62,8 @@ pub struct DeviceSkinSearch<T, I = i64> {
 
 impl<T: SystemReal + DeviceValue, I: PairIndex + DeviceValue> DeviceSystemSearch<T, I> {
     /// Keeps lists with a skin, in the unit of the coordinates, from now on. A wide skin means
-    /// fewer searches and longer lists; a tenth of the radius is a good start.
+    /// fewer searches and longer lists. For one system of some thousand points a fresh search may
+    /// take less (docs/measurements/bindings.md): time both.
     ///
     /// # Errors
     /// [`ErrorKind::Skin`](crate::ErrorKind::Skin) when the skin is negative or not finite.

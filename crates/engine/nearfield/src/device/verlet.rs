@@ -204,8 +204,8 @@ impl DeviceVerletLists {
     /// Gives a set new coordinates, which are copied. The lists stay as they are until
     /// [`refresh`](Self::refresh) or [`finish`](Self::finish).
     ///
-    /// Costs one pass over the points, and waits only for the update before the last one. Another
-    /// number of points than before is a new set of points: see [`replace`](Self::replace).
+    /// Costs one pass over the points, and waits for nothing. Another number of points than before
+    /// is a new set of points: see [`replace`](Self::replace).
     ///
     /// # Errors
     /// As [`DeviceEngine::update`]. Coordinates that are not finite are found by

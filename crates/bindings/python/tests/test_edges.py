@@ -789,11 +789,12 @@ def test_a_stream_of_cupy_is_that_of_the_gpu():
 
         @staticmethod
         def get_current_stream():
-            return f"stream of {Cuda.current}"
+            return type("Stream", (), {"ptr": 40 + Cuda.current})
 
     cupy = object.__new__(_libraries.CuPy)
     cupy.module = type("cupy", (), {"cuda": Cuda})
-    assert cupy.stream_of(3) == "stream of 3" and Cuda.current == 0
+    address, stays = cupy.stream(3)
+    assert (address, stays.ptr, Cuda.current) == (43, 43, 0)
 
 
 def test_an_edge_list_keeps_its_quantities_and_refuses_what_it_does_not_know():

@@ -57,6 +57,10 @@ class _Outlet:
             for letter in self.letters
         ]
 
+    def lent(self):
+        """The arrays as a search takes them."""
+        return [self.library.lent(array) for array in self.arrays]
+
     def holds(self, pairs):
         """Whether all pairs had room; makes longer arrays where they had not."""
         if pairs <= self.rows:
@@ -153,7 +157,8 @@ def on_gpu(
             f"{tuple(points.shape)}"
         )
     filters = {name: on_host(value) for name, value in filters.items() if value is not None}
-    place = dict(gpu=gpu, stream=library.stream(gpu), precision=precision)
+    stream, stays = library.stream(gpu)
+    place = dict(gpu=gpu, stream=stream, precision=precision)
     if batch_ptr is not None:
         of_pointers = library_of(batch_ptr)
         there = of_pointers.gpu(batch_ptr) if hasattr(batch_ptr, "dtype") else None
@@ -171,7 +176,7 @@ def on_gpu(
                 "radius, one for all or one each, and filters"
             )
         systems = (radius, batch_ptr, cell, on_host(pbc))
-        how = (half, strict, kept)
+        how = (half, strict, kept, stays)
         return _of_systems(library, place, points, systems, how, needed, index, into)
     radius = float(radius)
     cell, pbc = _nearfield._box(on_host(box), on_host(cell), on_host(pbc))
@@ -182,7 +187,7 @@ def on_gpu(
         )
     if other is None and not filters and len(points) <= MAX_SYSTEM:
         systems = (radius, [0, len(points)], cell, pbc)
-        how = (half, strict, kept)
+        how = (half, strict, kept, stays)
         return _of_systems(library, place, points, systems, how, needed, index, into)
     settings = dict(half=half, sorted=sorted, strict=strict, cell=cell, pbc=pbc, **place)
     for name in ("cutoffs", "k", "rule"):
@@ -190,13 +195,13 @@ def on_gpu(
             settings[name] = filters.pop(name)
     if "radii" in filters and "rule" not in settings:
         settings["rule"] = "symmetric" if other is None else "gather"
-    filters = other, filters, kept
+    filters = other, filters, kept, stays
     return _of_engine(library, radius, settings, points, filters, needed, index, into)
 
 
 def _of_systems(library, place, points, systems, how, needed, index, into):
     radius, batch_ptr, cell, pbc = systems
-    half, strict, kept = how
+    half, strict, kept, stays = how
     key = ("systems", *place.values(), index, half, strict)
     settings = dict(index="int64" if index == "int64" else "int32", half=half, strict=strict)
     if isinstance(kept, OfSkin):
@@ -218,26 +223,27 @@ def _of_systems(library, place, points, systems, how, needed, index, into):
         if "int64" not in library.index_types:
             # Such a library has no 64-bit types at all.
             return library.to_host(given)
-        return library.plain(library.cast(given, kind))
+        return library.lent(library.plain(library.cast(given, kind)))
 
-    given = (library.plain(points), numbers(radius), numbers(batch_ptr, "int64"))
+    there = library.lent(library.plain(points))
+    given = (there, numbers(radius), numbers(batch_ptr, "int64"))
     how = dict(cell=None if cell is None else numbers(cell), pbc=pbc, quantities=needed)
     if library.writable:
         outlet = _Outlet(library, points, needed, index, into, _room(pairs))
-        while not outlet.holds(pairs := search.neighbors_into(outlet.arrays, *given, **how)):
+        while not outlet.holds(pairs := search.neighbors_into(outlet.lent(), *given, **how)):
             pass
         arrays = outlet.results(pairs)
     else:
         found = search.neighbors(*given, **how)
         arrays = [library.of_device(array) for array in found]
         del found
-    kept.give(key, search, pairs, library.stream_of(place["gpu"]))
+    kept.give(key, search, pairs, stays)
     return arrays
 
 
 def _of_engine(library, radius, settings, points, filters, needed, index, into):
     """By an engine, which also knows filters and large systems."""
-    other, filters, kept = filters
+    other, filters, kept, stays = filters
     # Of others nothing is kept but by a caller who gives the same kinds of filters every time.
     if kept is None and other is None and not filters and "cutoffs" not in settings:
         kept = _kept
@@ -245,11 +251,11 @@ def _of_engine(library, radius, settings, points, filters, needed, index, into):
     key = ("engine", radius, *settings, *map(hashable, settings.values()))
     make = lambda: _nearfield.DeviceEngine(radius, **settings)
     engine, pairs = (make(), 0) if kept is None else kept.take(key, make)
-    there = library.plain(points)
+    there = library.lent(library.plain(points))
     if len(engine) == 0:
         engine.add_points(there)
         if other is not None:
-            engine.add_points(library.plain(other))
+            engine.add_points(library.lent(library.plain(other)))
     else:
         engine.update(0, there)
     for name, value in filters.items():
@@ -258,7 +264,7 @@ def _of_engine(library, radius, settings, points, filters, needed, index, into):
     if library.writable:
         outlet = _Outlet(library, points, needed, index, into, _room(pairs))
         while True:
-            engine.write_pairs(needed, outlet.arrays, 0, sources)
+            engine.write_pairs(needed, outlet.lent(), 0, sources)
             # False: there was too little room, and there is enough now.
             if engine.finish() and outlet.holds(pairs := engine.pair_count(0, sources)):
                 break
@@ -266,7 +272,7 @@ def _of_engine(library, radius, settings, points, filters, needed, index, into):
     else:
         arrays = _copied(library, engine, needed, len(points), sources)
     if kept is not None:
-        kept.give(key, engine, pairs, library.stream_of(settings["gpu"]))
+        kept.give(key, engine, pairs, stays)
     return arrays
 
 

@@ -104,7 +104,11 @@ __device__ __forceinline__ void copy_list(
     }
 }
 
-__device__ __forceinline__ void copy_lists(const StoredLists& lists, const PairOutput& output, ColumnRoom& room) {
+// By all threads of a block: gives `put`, a warp at a time, the target of every list of the block,
+// its first entry, the place of its first pair, and how many pairs there are and have room.
+template <class Put>
+__device__ __forceinline__ void put_lists(
+    const StoredLists& lists, const PairOutput& output, ColumnRoom& room, const Put& put) {
     if (threadIdx.x == 0) room.block = static_cast<u32>(atomicAdd(lists.sums, u64{1}));
     __syncthreads();
     place_lists(lists, room);
@@ -115,6 +119,12 @@ __device__ __forceinline__ void copy_lists(const StoredLists& lists, const PairO
         u64 pairs = room.counts[own];
         if (pairs > stored) pairs = stored;
         if (pairs > space) pairs = space;
-        copy_list(lists, output, room.block * nf::COLUMN_TARGETS + own, from, to, pairs);
+        put(room.block * nf::COLUMN_TARGETS + own, from, to, pairs);
     }
+}
+
+__device__ __forceinline__ void copy_lists(const StoredLists& lists, const PairOutput& output, ColumnRoom& room) {
+    put_lists(lists, output, room, [&](u32 target, u64 from, u64 to, u64 pairs) {
+        copy_list(lists, output, target, from, to, pairs);
+    });
 }

@@ -5,7 +5,7 @@
 //! storage of the lists and are provisional as these are.
 
 use super::{
-    engine::{DeviceEngine, no_lists},
+    engine::{DeviceEngine, no_lists, pair},
     lists::DeviceListsView,
 };
 use crate::{Error, ErrorKind, PointSetId, error::MissingLists};
@@ -137,10 +137,12 @@ impl DeviceEngine {
             let refused = GpuErrorKind::Precision { found, expected };
             return Err(ErrorKind::Gpu(refused.into()).into());
         }
+        self.usable()?;
+        let follows = self.pair(targets, sources)?.pairs_follow_from_lists();
         let wanted = GeometryQuantities {
-            images: to.images.is_some(),
-            displacements: to.displacements.is_some(),
-            distances: to.distances.is_some(),
+            images: to.images.is_some() && !follows,
+            displacements: to.displacements.is_some() && !follows,
+            distances: to.distances.is_some() && !follows,
             ..GeometryQuantities::NONE
         };
         let are_there = self
@@ -149,11 +151,15 @@ impl DeviceEngine {
         if !are_there {
             self.find(targets, sources, wanted)?;
         }
+        let with = (&self.sets[..], &*self.filters);
+        let of = pair(&self.slots, &self.lattice, with, targets, sources)?;
         let key = (targets.slot(), sources.slot());
         let Some(lists) = self.lists.get_mut(&key) else {
             return Err(no_lists(targets, sources, MissingLists::NotFound));
         };
-        Ok(self.backend.write_columns(&mut lists.storage, to)?)
+        // Whether images have 32-bit numbers is found as they are written.
+        lists.provisional |= to.images.is_some();
+        Ok(self.backend.write_columns(of, &mut lists.storage, to)?)
     }
 
     /// Number of pairs of the lists of two sets, as the last [`finish`](Self::finish) found it.

@@ -172,7 +172,7 @@ impl PairOfPoints<'_> {
 impl GpuBackend {
     /// Copies lists, which may be provisional, to arrays of the caller: pairs come in the order of
     /// the targets, and those of a target in the order of its list. Does not wait. The lists are
-    /// those of the points. They come with the geometry that is wanted, or with none if
+    /// those of the points. They come with the geometry that is wanted, unless
     /// [it follows](PairOfPoints::pairs_follow_from_lists).
     ///
     /// # Errors
@@ -198,8 +198,11 @@ impl GpuBackend {
         if capacity == 0 {
             return Ok(());
         }
-        let is_asked = images | displacements | distances != 0;
-        if !is_asked || !lists.are_without_geometry() {
+        let there = lists.geometry.wanted();
+        let has_all = (images == 0 || there.images)
+            && (displacements == 0 || there.displacements)
+            && (distances == 0 || there.distances);
+        if has_all {
             return self.shared.columns()?.copy(&self.stream, &from, &to.output);
         }
         let lattice = of.lattice.lattice();

@@ -674,11 +674,6 @@ impl DeviceLists {
         self.order == PairOrder::NearestFirst
     }
 
-    /// Returns true if the geometry of pairs is not wanted, so that none is there.
-    pub(super) fn are_without_geometry(&self) -> bool {
-        self.geometry.wanted().is_none()
-    }
-
     /// The arrays for the geometry of pairs from pair `first` on.
     pub(super) fn arrays(&self, first: usize) -> PairArrays {
         let far = self.status.address() + std::mem::offset_of!(Status, outside) as u64;

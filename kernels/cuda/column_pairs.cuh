@@ -64,31 +64,55 @@ __device__ __forceinline__ void put_triples(Number* to, Number* room, u32 some, 
     __syncwarp();
 }
 
-// By a warp: the pairs of a list, to place `to` of all arrays.
+// By a warp: the pairs of a target with the sources of the first `some` lanes, to `place` of all
+// arrays.
 __device__ __forceinline__ void put_pairs(
+    const PairOutput& output, const ListedPoints& points, PairRoom& room, const PairSeen& pair,
+    u32 target, u32 source, u64 place, u32 some) {
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32, bytes = output.index_bytes;
+    if (lane < some) {
+        if (output.targets) put_index(output.targets, place + lane, bytes, target);
+        if (output.sources) put_index(output.sources, place + lane, bytes, source);
+        if (output.distances) static_cast<Given*>(output.distances)[place + lane] = pair.distance();
+        if (output.images && pair.far()) atomicAdd(points.far, 1u);
+    }
+    if (output.images) {
+        put_triples(output.images + 3 * place, room.images[warp], some,
+                    static_cast<int>(pair.a), static_cast<int>(pair.b), static_cast<int>(pair.c));
+    }
+    if (output.displacements) {
+        put_triples(static_cast<Given*>(output.displacements) + 3 * place, room.numbers[warp], some,
+                    pair.d.x, pair.d.y, pair.d.z);
+    }
+}
+
+// Pairs that a lane reads before it writes the first of them, as in columns.cuh.
+constexpr u32 PAIRS_AT_ONCE = 2;
+
+// By a warp: the pairs of a list, to place `to` of all arrays.
+__device__ __forceinline__ void put_list(
     const StoredLists& lists, const PairOutput& output, const ListedPoints& points, PairRoom& room,
     u32 target, u64 from, u64 to, u64 pairs) {
-    const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32, bytes = output.index_bytes;
+    const u32 lane = threadIdx.x & 31;
     const GivenVector at = point_at(points.targets, target);
-    for (u64 first = 0; first < pairs; first += 32) {
-        const u32 some = pairs - first < 32 ? static_cast<u32>(pairs - first) : 32;
-        const u64 place = to + first;
-        // Lanes behind the last pair look at the first, which there is.
-        const u32 source = lists.entries[from + first + (lane < some ? lane : 0)];
-        const PairSeen pair = nearest_pair(points, at, point_at(points.sources, source));
-        if (lane < some) {
-            if (output.targets) put_index(output.targets, place + lane, bytes, target);
-            if (output.sources) put_index(output.sources, place + lane, bytes, source);
-            if (output.distances) static_cast<Given*>(output.distances)[place + lane] = pair.distance();
-            if (output.images && pair.far()) atomicAdd(points.far, 1u);
+    for (u64 first = 0; first < pairs; first += 32 * PAIRS_AT_ONCE) {
+        u32 sources[PAIRS_AT_ONCE];
+        GivenVector there[PAIRS_AT_ONCE];
+#pragma unroll
+        for (u32 n = 0; n < PAIRS_AT_ONCE; n++) {
+            const u64 pair = first + 32 * n + lane;
+            // Lanes behind the last pair look at the first one, which there is.
+            sources[n] = lists.entries[from + (pair < pairs ? pair : first)];
         }
-        if (output.images) {
-            put_triples(output.images + 3 * place, room.images[warp], some,
-                        static_cast<int>(pair.a), static_cast<int>(pair.b), static_cast<int>(pair.c));
-        }
-        if (output.displacements) {
-            put_triples(static_cast<Given*>(output.displacements) + 3 * place, room.numbers[warp], some,
-                        pair.d.x, pair.d.y, pair.d.z);
+#pragma unroll
+        for (u32 n = 0; n < PAIRS_AT_ONCE; n++) there[n] = point_at(points.sources, sources[n]);
+#pragma unroll
+        for (u32 n = 0; n < PAIRS_AT_ONCE; n++) {
+            const u64 begin = first + 32 * n;
+            if (begin >= pairs) break;
+            const u32 some = pairs - begin < 32 ? static_cast<u32>(pairs - begin) : 32;
+            const PairSeen pair = nearest_pair(points, at, there[n]);
+            put_pairs(output, points, room, pair, target, sources[n], to + begin, some);
         }
     }
 }
@@ -96,6 +120,6 @@ __device__ __forceinline__ void put_pairs(
 __device__ __forceinline__ void pairs_of_lists(
     const StoredLists& lists, const PairOutput& output, const ListedPoints& points, PairRoom& room) {
     put_lists(lists, output, room.columns, [&](u32 target, u64 from, u64 to, u64 pairs) {
-        put_pairs(lists, output, points, room, target, from, to, pairs);
+        put_list(lists, output, points, room, target, from, to, pairs);
     });
 }

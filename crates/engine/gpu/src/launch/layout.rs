@@ -584,6 +584,8 @@ laid_out_for_kernels!(
 unsafe impl ValidAsZeroBits for Status {}
 // SAFETY: integers, for which all zero is a value.
 unsafe impl ValidAsZeroBits for Launches {}
+// SAFETY: integers, for which all zero is a value.
+unsafe impl ValidAsZeroBits for SystemsStatus {}
 
 impl Default for Outlet {
     /// Nothing anywhere.

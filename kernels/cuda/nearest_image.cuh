@@ -1,11 +1,11 @@
 // The image of a source that is nearest to a target in a periodic box.
 //
-// In single precision it is found in f32 from the difference of the coordinates in boxes. Where a pair within the
-// radius is less than 0.4925 boxes apart, an error below 0.005 boxes does not change the image. The
-// host chooses this way only if the error is below 0.003 for sources at most a box away
-// (`nearest_is_certain` in crates/engine/gpu/src/backend/nearest_image.rs). For others the
-// difference in boxes rounds to 2 or more along the axis where they are farthest, and their image
-// is found in f64, as on the CPU and as in double precision.
+// In single precision it is found in f32 from the difference of the coordinates in boxes. Where a
+// pair within the radius is less than 0.4925 boxes apart, an error below 0.005 boxes does not
+// change the image. The host chooses this way only if the error is below 0.003 for sources at most
+// a box away (`nearest_is_certain` in crates/engine/gpu/src/backend/nearest_image.rs). For others
+// the difference in boxes rounds to 2 or more along the axis where they are farthest, and their
+// image is found in f64, as on the CPU and as in double precision.
 #pragma once
 #include "walk.cuh"
 

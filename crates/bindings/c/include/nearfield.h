@@ -1330,9 +1330,9 @@ nf_status nf_device_chunks_free(nf_device_chunks *chunks);
 
 /*
  Writes the pairs of two sets to arrays of the caller, in the order of the points that have them,
- and returns without waiting. Lists that were found with the geometry that is wanted are taken;
- otherwise it searches, as nf_device_engine_pair_geometry() does. Nothing is written from
- `capacity` on.
+ and returns without waiting. Lists that are there are taken, in a box at most twice as wide as
+ the radius only those with the geometry that is wanted; otherwise it searches. Nothing is
+ written from `capacity` on.
 
  What is written counts if nf_device_engine_finish() says so and nf_device_engine_pair_count() is
  at most `capacity`. If the count is larger, write again to longer arrays, which does not search

@@ -5,9 +5,10 @@
 //! array of pairs views memory of a [`Lent`], which keeps the memory when the array and all its
 //! views are gone.
 //!
-//! At most 64 MiB in 64 arrays are kept for good. Arrays of 16 MiB and more, up to 1 GiB together, are kept but
-//! offered to the system (Linux): it takes their pages as soon as anybody is short of memory, and
-//! until then a search that writes to them again waits for no page. [`forget`] frees everything.
+//! At most 64 MiB in 64 arrays are kept for good. Arrays of 16 MiB and more, up to 1 GiB together,
+//! are kept but offered to the system (Linux): it takes their pages as soon as anybody is short of
+//! memory, and until then a search that writes to them again waits for no page. [`forget`] frees
+//! everything.
 
 use crate::lists::room;
 use nearfield::systems::{PairColumns, Quantities};

@@ -3,7 +3,8 @@
 
 use super::{
     kernel::{Kernel, LaunchShape},
-    layout::{ListedPoints, PairOutput, StoredLists},
+    layout::{PairOutput, StoredLists},
+    listed::ListedPoints,
 };
 use crate::{
     constants::{COLUMN_TARGETS, COLUMN_THREADS},
@@ -89,7 +90,8 @@ impl ColumnPairsKernel {
         let blocks = ColumnsKernel::sums(lists.count as usize) as u32 - 1;
         let shape = LaunchShape::of(blocks, COLUMN_THREADS);
         // SAFETY: as column_pairs declares: what `ColumnsKernel::copy` says holds of lists and
-        // output, and entries are indices of sources, whose positions are there as those of targets.
+        // output, and entries are indices of sources, whose positions are there, as those of
+        // targets are.
         unsafe { self.put.start(queue, shape, &[lists, output, points]) }
     }
 }

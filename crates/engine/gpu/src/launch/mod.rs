@@ -33,6 +33,7 @@ mod images;
 mod kernel;
 mod kernel_lattice;
 mod layout;
+mod listed;
 mod point_data;
 mod share;
 mod skin_pairs;
@@ -53,9 +54,10 @@ pub(crate) use kernel::{SCAN_TILE, scan_tiles};
 pub use kernel_lattice::KernelLattice;
 pub(crate) use layout::{
     Arguments as ChildArguments, FilteredWalk, Filters, Following, Geometry, Judged, Lattice,
-    Launches, ListedPoints, MAX_UNIFORMS, Nearest, Outlet, PairArrays, PairOutput, Parts, Points,
-    Row, Status, Stored, StoredLists, StridedChannels, SystemArrays, SystemsStatus, Table, Walk,
+    Launches, MAX_UNIFORMS, Nearest, Outlet, PairArrays, PairOutput, Parts, Points, Row, Status,
+    Stored, StoredLists, StridedChannels, SystemArrays, SystemsStatus, Table, Walk,
 };
+pub(crate) use listed::ListedPoints;
 pub(crate) use point_data::{PointDataKernels, TakenValues, WIDE_WORDS};
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
 pub(crate) use skin_pairs::{SkinCandidates, SkinKernels, SkinStatus};

@@ -6,11 +6,14 @@
 //! [`CudaParts::HEADERS`](nearfield_pairs::CudaParts::HEADERS).
 
 use super::layout::{
-    Arguments, Filters, Following, Geometry, Judged, Lattice, Launches, ListedPoints, Nearest,
-    Outlet, PairArrays, PairOutput, Parts, Points, Row, Status, Stored, StoredLists, SystemArrays,
+    Arguments, Filters, Following, Geometry, Judged, Lattice, Launches, Nearest, Outlet,
+    PairArrays, PairOutput, Parts, Points, Row, Status, Stored, StoredLists, SystemArrays,
     SystemsStatus, Walk,
 };
-use super::skin_pairs::{SkinCandidates, SkinStatus};
+use super::{
+    listed::ListedPoints,
+    skin_pairs::{SkinCandidates, SkinStatus},
+};
 use crate::constants;
 use nearfield_pairs::texts::{FAST, SUM_TILE};
 use nearfield_shared::{Header, Source};

@@ -151,6 +151,36 @@ fn what_a_fixed_threshold_costs_is_said() {
     assert!(causes.contains(&"idle_backend"), "{summary}");
 }
 
+/// `docs/load-balance.md` shows the first decisions of a run as `step N: REASON`, wrapped.
+#[test]
+fn the_recorded_run_of_the_documentation_is_recorded_so() {
+    let page = include_str!("../../../../../docs/load-balance.md");
+    let (_, section) = page.split_once("## Policy `band`").unwrap();
+    let mut blocks = section.split("```").skip(1).step_by(2);
+    let command = blocks.next().unwrap().lines().nth(1).unwrap();
+    let shown = blocks.next().unwrap().strip_prefix("text").unwrap();
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("band.jsonl");
+    let arguments = command.strip_prefix("nearfield ").unwrap();
+    let arguments = arguments.replace("band.jsonl", path.to_str().unwrap());
+    succeed(&words(&arguments));
+    let trace = fs::read_to_string(&path).unwrap();
+    let records = trace
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let decisions = records.filter(|record| record["record"] == "retune");
+    let said = decisions.map(|record| {
+        let reason = record["reason"].as_str().unwrap().to_owned();
+        format!("step {}: {reason}", record["step"])
+    });
+    let shown = words(shown).join(" ");
+    let is_shown = |step: &usize| shown.contains(&format!("step {step}: "));
+    let first = (0..).take_while(is_shown).count();
+    assert!(first >= 6, "{shown}");
+    let said: Vec<_> = said.take(first).collect();
+    assert_eq!(shown, said.join(" "));
+}
+
 #[test]
 fn what_the_cpu_does_after_a_fault_is_on_the_virtual_clock_too() {
     let folder = TempDir::new().unwrap();

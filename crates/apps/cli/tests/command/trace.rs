@@ -187,12 +187,12 @@ fn what_the_cpu_does_after_a_fault_is_on_the_virtual_clock_too() {
     let path = folder.path().join("fault.jsonl");
     let path = path.to_str().unwrap();
     succeed(&words(&format!(
-        "bench --points 20000 --repetitions 5 --device emulated:fail=oom@3 --trace {path}"
+        "bench --points 20000 --repetitions 5 --device emulated:fail=oom@2 --trace {path}"
     )));
     let table = succeed(&["trace", "export", path, "--format", "activities-csv"]);
     // In the step that fails the CPU has a second pass, after everything that the device did.
     let of_step: Vec<Vec<&str>> = (table.lines().map(|line| line.split(',').collect()))
-        .filter(|row: &Vec<&str>| row[0] == "3")
+        .filter(|row: &Vec<&str>| row[0] == "2")
         .collect();
     let number = |text: &str| text.parse::<f64>().unwrap();
     let (again, before): (Vec<_>, Vec<_>) = of_step.iter().partition(|row| row[5] == "1");

@@ -12,17 +12,23 @@
 //! backends.json` draws such results again. `--by-turns` times either backend alone and both
 //! together instead, step by step in turns (a second engine on the GPU alone shows how far the same
 //! thing differs from itself) and `--device-engine` points and sums that stay on the GPU, by the
-//! GPU alone and with the CPU backend's help. `--cold` times lists and density of new engines from
-//! their first step on, ten runs of every way, and shows the slowest. `--cloud` and `--way` name
-//! what is timed, `--steps` tells of every step of both backends.
+//! GPU alone and with the CPU backend's help. `--cold` times new engines from their first step on,
+//! ten runs of every way, and shows the slowest, then each way in processes of its own. `--table`
+//! does the same for lists, counts and density from a thousand to eight million points, as the
+//! table of the documentation wants it. `--cloud`, `--way` and `--work` name what is timed,
+//! `--threads` limits the CPU backend, `--steps` tells of every step of both backends.
 #![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
 
 #[path = "backends/by_turns.rs"]
 mod by_turns;
 #[path = "backends/cold.rs"]
 mod cold;
+#[path = "backends/fresh.rs"]
+mod fresh;
 #[path = "backends/picture.rs"]
 mod picture;
+#[path = "backends/table.rs"]
+mod table;
 
 use clap::Parser;
 use nearfield::{
@@ -40,6 +46,8 @@ use std::{error::Error as StdError, path::PathBuf, time::Instant};
 
 /// A step may take this long before its way is timed with few repetitions.
 const SLOW_MS: f64 = 60.0;
+/// The name of the last cloud.
+const DAM_BREAK: &str = "dam-break";
 /// Steps before those that are timed, taken or not.
 const BEFORE: usize = 40;
 
@@ -58,6 +66,18 @@ struct Options {
     /// Time every way from a cold start, ten runs of it
     #[arg(long)]
     cold: bool,
+    /// Print the table of the documentation
+    #[arg(long)]
+    table: bool,
+    /// Print the times of one way in this process, as JSON; for the program itself
+    #[arg(long, hide = true)]
+    fresh: bool,
+    /// Threads of the CPU backend [default: one per core]
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+    /// Only jobs with this in their names
+    #[arg(long, default_value = "")]
+    work: String,
     /// Tell of every step of both backends
     #[arg(long)]
     steps: bool,
@@ -85,6 +105,12 @@ impl Options {
         let usual = if self.quick { 20_000 } else { 1_000_000 };
         self.points.unwrap_or(usual)
     }
+
+    /// Those of some jobs that were asked for.
+    fn works(&self, all: &[Work]) -> Vec<Work> {
+        let asked = |work: &&Work| work.name().contains(&self.work);
+        all.iter().filter(asked).copied().collect()
+    }
 }
 
 /// A cloud and the radius to search it with.
@@ -96,35 +122,41 @@ struct Scene {
     radius: f32,
 }
 
+/// The clouds that were asked for; others are not drawn.
 fn scenes(options: &Options) -> Vec<Scene> {
+    let wanted = |name: &str| name.contains(&options.cloud);
     let radii: &[f32] = if options.quick {
         &[2.0, 4.0]
     } else {
         &[2.0, 3.0, 4.0, 5.0, 6.0, 8.0]
     };
-    let mut scenes: Vec<Scene> = radii
-        .iter()
-        .map(|&radius| Scene {
-            name: format!("lattice, {} points a cell", radius.powi(3)),
+    let lattices = radii.iter().filter_map(|&radius| {
+        let name = format!("lattice, {} points a cell", radius.powi(3));
+        wanted(&name).then(|| Scene {
+            name,
             occupancy: Some(f64::from(radius.powi(3))),
             points: Cloud::Lattice.points(options.points(), 1),
             radius,
         })
-        .collect();
+    });
+    let mut scenes: Vec<Scene> = lattices.collect();
     for cloud in [Cloud::PoolSpray, Cloud::Clusters, Cloud::Plummer] {
         let points = match cloud {
             Cloud::Clusters => options.points() * 45 / 100,
             _ => options.points(),
         };
-        scenes.push(Scene {
-            name: cloud.name().to_owned(),
-            occupancy: None,
-            points: cloud.points(points, 1),
-            radius: cloud.default_radius(points),
-        });
+        if wanted(cloud.name()) {
+            scenes.push(Scene {
+                name: cloud.name().to_owned(),
+                occupancy: None,
+                points: cloud.points(points, 1),
+                radius: cloud.default_radius(points),
+            });
+        }
     }
-    scenes.push(dam_break(options.points()));
-    scenes.retain(|scene| scene.name.contains(&options.cloud));
+    if wanted(DAM_BREAK) {
+        scenes.push(dam_break(options.points()));
+    }
     scenes
 }
 
@@ -154,7 +186,7 @@ fn dam_break(points: usize) -> Scene {
     }));
     drift(&mut found, 0.1, 7);
     Scene {
-        name: "dam-break".to_owned(),
+        name: DAM_BREAK.to_owned(),
         occupancy: None,
         points: found,
         radius: 2.0,
@@ -228,6 +260,7 @@ fn ways(gpu: bool, named: &str) -> Vec<Way> {
 #[serde(rename_all = "lowercase")]
 enum Work {
     Lists,
+    Counts,
     Density,
     Force,
 }
@@ -236,6 +269,7 @@ impl Work {
     fn name(self) -> &'static str {
         match self {
             Self::Lists => "lists",
+            Self::Counts => "counts",
             Self::Density => "density",
             Self::Force => "force",
         }
@@ -277,9 +311,15 @@ struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    fn new(scene: &'a Scene, work: Work, way: Way) -> Result<Self, nearfield::Error> {
+    fn new(
+        scene: &'a Scene,
+        work: Work,
+        way: Way,
+        options: &Options,
+    ) -> Result<Self, nearfield::Error> {
         let mut engine = Engine::builder(scene.radius)
             .device(way.device)
+            .threads(options.threads)
             .strategy(way.strategy)
             .policy(way.policy)
             .build()?;
@@ -328,6 +368,7 @@ impl<'a> Subject<'a> {
         let set = self.set;
         match self.work {
             Work::Lists => self.engine.find_neighbors()?,
+            Work::Counts => self.engine.count_neighbors(set, set).map(drop)?,
             Work::Density => self
                 .engine
                 .traverse(&SphDensity { kernel }, set, set)
@@ -369,7 +410,7 @@ fn median(mut times: Vec<f64>) -> f64 {
 }
 
 fn time(scene: &Scene, work: Work, way: Way, options: &Options) -> Result<Found, nearfield::Error> {
-    let mut subject = Subject::new(scene, work, way)?;
+    let mut subject = Subject::new(scene, work, way, options)?;
     subject.step()?;
     let slow = subject.step()? > SLOW_MS;
     let learns = matches!(way.device, Device::Hybrid(_) | Device::Emulated(_))
@@ -430,6 +471,10 @@ fn main() -> Result<(), Box<dyn StdError>> {
     if options.by_turns {
         return by_turns::run(&options);
     }
+    if options.fresh {
+        // Before anything touches a GPU.
+        return fresh::print(&options);
+    }
     let gpu = match Engine::builder(1.0).device(Device::Gpu(0)).build() {
         Ok(_) => true,
         Err(error) => {
@@ -440,11 +485,14 @@ fn main() -> Result<(), Box<dyn StdError>> {
     if options.cold {
         return cold::run(&options, gpu);
     }
+    if options.table {
+        return table::print(&options, gpu);
+    }
     // A folder that cannot be made is refused before anything is timed.
     std::fs::create_dir_all(&options.output)?;
     let (ways, mut all) = (ways(gpu, &options.way), Vec::new());
     for scene in scenes(&options) {
-        for work in [Work::Density, Work::Force] {
+        for work in options.works(&[Work::Density, Work::Force]) {
             let what = work.name();
             println!("{} ({}), {what}", scene.name, scene.points.len());
             for &way in &ways {

@@ -64,7 +64,9 @@ fn compare(
         // Differs from itself by what no difference between ways says anything about.
         ways.push(way("GPU again", Device::Gpu(0), strategy));
     }
-    let made = ways.iter().map(|&way| Subject::new(scene, work, way));
+    let made = ways
+        .iter()
+        .map(|&way| Subject::new(scene, work, way, options));
     let mut subjects = made.collect::<Result<Vec<_>, _>>()?;
     // Short steps scatter more.
     let (before, timed) = match (options.quick, work) {

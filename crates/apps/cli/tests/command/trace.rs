@@ -151,18 +151,48 @@ fn what_a_fixed_threshold_costs_is_said() {
     assert!(causes.contains(&"idle_backend"), "{summary}");
 }
 
+/// `docs/load-balance.md` shows the first decisions of a run as `step N: REASON`, wrapped.
+#[test]
+fn the_recorded_run_of_the_documentation_is_recorded_so() {
+    let page = include_str!("../../../../../docs/load-balance.md");
+    let (_, section) = page.split_once("## Policy `band`").unwrap();
+    let mut blocks = section.split("```").skip(1).step_by(2);
+    let command = blocks.next().unwrap().lines().nth(1).unwrap();
+    let shown = blocks.next().unwrap().strip_prefix("text").unwrap();
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("band.jsonl");
+    let arguments = command.strip_prefix("nearfield ").unwrap();
+    let arguments = arguments.replace("band.jsonl", path.to_str().unwrap());
+    succeed(&words(&arguments));
+    let trace = fs::read_to_string(&path).unwrap();
+    let records = trace
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let decisions = records.filter(|record| record["record"] == "retune");
+    let said = decisions.map(|record| {
+        let reason = record["reason"].as_str().unwrap().to_owned();
+        format!("step {}: {reason}", record["step"])
+    });
+    let shown = words(shown).join(" ");
+    let is_shown = |step: &usize| shown.contains(&format!("step {step}: "));
+    let first = (0..).take_while(is_shown).count();
+    assert!(first >= 6, "{shown}");
+    let said: Vec<_> = said.take(first).collect();
+    assert_eq!(shown, said.join(" "));
+}
+
 #[test]
 fn what_the_cpu_does_after_a_fault_is_on_the_virtual_clock_too() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("fault.jsonl");
     let path = path.to_str().unwrap();
     succeed(&words(&format!(
-        "bench --points 20000 --repetitions 5 --device emulated:fail=oom@3 --trace {path}"
+        "bench --points 20000 --repetitions 5 --device emulated:fail=oom@2 --trace {path}"
     )));
     let table = succeed(&["trace", "export", path, "--format", "activities-csv"]);
     // In the step that fails the CPU has a second pass, after everything that the device did.
     let of_step: Vec<Vec<&str>> = (table.lines().map(|line| line.split(',').collect()))
-        .filter(|row: &Vec<&str>| row[0] == "3")
+        .filter(|row: &Vec<&str>| row[0] == "2")
         .collect();
     let number = |text: &str| text.parse::<f64>().unwrap();
     let (again, before): (Vec<_>, Vec<_>) = of_step.iter().partition(|row| row[5] == "1");

@@ -1,8 +1,9 @@
 //! The predicted cost of any threshold, on one layout and with current knowledge.
 //!
-//! A search for the best threshold asks for hundreds of predictions, so each must be cheap. The
-//! cost of every brick on either backend is summed once along the ladders; the computing time of a
-//! backend in a subregion is then a difference of two sums. Copies follow from the layout's own
+//! A search for the best threshold asks for tens of predictions, after every step that is learnt
+//! from, so each must be cheap. The costs of either backend are summed once along the ladders, at a
+//! thousand places or two; the computing time of a backend in a subregion is then a difference of
+//! two sums, between places in proportion to work. Copies follow from the layout's own
 //! sums of bytes, and the event model of [`overlapped`] adds up the GPU's three streams.
 //!
 //! # The search
@@ -25,7 +26,7 @@ use super::{
     record::{COMPUTE, CPU, DOWNLOAD, Regime, UPLOAD},
 };
 use crate::{Backend, CLASSES, Durations, Layout, StepTimes, layout::LadderCut, overlapped};
-use nearfield_grid::memory::{Shortage, with_room};
+use nearfield_grid::memory::{Shortage, collected};
 use std::ops::Range;
 
 /// Milliseconds of both backends.
@@ -58,8 +59,9 @@ pub(super) struct Costs<'a> {
     layout: &'a Layout,
     /// Knowledge of the machine so far.
     knowledge: &'a Knowledge,
-    /// Milliseconds before each place of the ladders, on either backend, and pairs tested.
-    before: Vec<[f64; 3]>,
+    /// Milliseconds on either backend before those places of the ladders at which the layout keeps
+    /// [sums](crate::layout::class_sums::ClassSums).
+    before: Vec<[f64; 2]>,
     /// Milliseconds for beginning a subregion.
     bases: [f64; 2],
 }
@@ -85,18 +87,16 @@ impl<'a> Costs<'a> {
             return Ok(None);
         };
         let costs = [cpu, compute];
-        let rates: [[f64; 2]; CLASSES] =
-            std::array::from_fn(|class| costs.map(|cost| cost.rate(class)));
-        let mut before = with_room(layout.sorted_keys().len() + 1, "predicted times")?;
-        let mut sums = [0.0; 3];
-        before.push(sums);
-        before.extend(layout.classes_and_work().map(|(class, work)| {
-            for backend in 0..2 {
-                sums[backend] += rates[class][backend] * work;
-            }
-            sums[2] += work;
-            sums
-        }));
+        let rates = costs.map(|cost| std::array::from_fn(|class| cost.rate(class)));
+        let taken = |rates: &[f64; CLASSES], works: &[f64; CLASSES]| {
+            let products = rates.iter().zip(works).map(|(rate, work)| rate * work);
+            products.sum::<f64>()
+        };
+        let sums = layout.by_class().sums();
+        let before = sums
+            .iter()
+            .map(|works| [0, 1].map(|backend| taken(&rates[backend], works)));
+        let before = collected(before, "predicted times")?;
         Ok(Some(Self {
             layout,
             knowledge,
@@ -105,15 +105,27 @@ impl<'a> Costs<'a> {
         }))
     }
 
-    /// Milliseconds of a backend for places of a ladder.
-    fn of(&self, backend: Backend, places: &Range<usize>) -> f64 {
+    /// Milliseconds of a backend for places of a subregion's ladder.
+    fn of(&self, backend: Backend, subregion: usize, places: &Range<usize>) -> f64 {
         let backend = backend as usize;
         if places.is_empty() {
-            0.0
-        } else {
-            self.bases[backend] + self.before[places.end][backend]
-                - self.before[places.start][backend]
+            return 0.0;
         }
+        let before = |place: usize| self.before(backend, subregion, place);
+        self.bases[backend] + before(places.end) - before(places.start)
+    }
+
+    /// Milliseconds of a backend before a place of a subregion's ladder.
+    fn before(&self, backend: usize, subregion: usize, place: usize) -> f64 {
+        let (sum, [begin, next]) = self.layout.by_class().around(subregion, place);
+        let before = self.before[sum][backend];
+        if begin == place {
+            return before;
+        }
+        let next = next.min(self.layout.ladder_end(subregion));
+        let [begin, here, end] = [begin, place, next].map(|place| self.layout.work_before(place));
+        let part = (here - begin) / (end - begin).max(1.0);
+        before + part * (self.before[sum + 1][backend] - before)
     }
 
     /// With one threshold for all subregions.
@@ -134,12 +146,12 @@ impl<'a> Costs<'a> {
                     _ => theta,
                 };
                 let LadderCut { cpu, gpu } = self.layout.places(subregion, theta);
-                cpu_ms += self.of(Backend::Cpu, &cpu);
+                cpu_ms += self.of(Backend::Cpu, subregion, &cpu);
                 cpu_works |= !cpu.is_empty();
                 gpu_works |= !gpu.is_empty();
                 Durations {
                     upload: self.copy(UPLOAD, self.layout.upload(subregion, theta)),
-                    compute: self.of(Backend::Gpu, &gpu),
+                    compute: self.of(Backend::Gpu, subregion, &gpu),
                     download: self.copy(DOWNLOAD, self.layout.download(gpu)),
                 }
             })
@@ -168,18 +180,6 @@ impl<'a> Costs<'a> {
         cost.map_or(0.0, |cost| cost.of_bytes(bytes))
     }
 
-    /// The CPU backend's share of the work.
-    ///
-    /// From the sums of work along the ladders.
-    fn share(&self, theta: f64) -> f64 {
-        let works = (0..self.layout.subregions().len()).map(|subregion| {
-            let cpu = self.layout.places(subregion, theta).cpu;
-            self.before[cpu.end][2] - self.before[cpu.start][2]
-        });
-        let all = self.before.last().map_or(0.0, |sums| sums[2]);
-        works.sum::<f64>() / all.max(1.0)
-    }
-
     /// The best threshold, and its predicted times. The GPU is to hold at most `memory` bytes, and
     /// the CPU backend's share of the work to lie between `shares`.
     ///
@@ -188,13 +188,13 @@ impl<'a> Costs<'a> {
     pub(super) fn best(&self, memory: Option<f64>, shares: [f64; 2]) -> Best {
         let last = self.layout.sorted_keys().len();
         let most = if shares[1] < 1.0 {
-            self.first(|theta| self.share(theta) > shares[1])
+            self.first(|theta| self.layout.share_at(theta) > shares[1])
                 .saturating_sub(1)
         } else {
             last
         };
         let least = if shares[0] > 0.0 {
-            self.first(|theta| self.share(theta) >= shares[0])
+            self.first(|theta| self.layout.share_at(theta) >= shares[0])
         } else {
             0
         };

@@ -13,7 +13,7 @@
 //! # Rules for all of them
 //!
 //! * The times of the first step are dropped: programs are loaded and memory is touched for the
-//!   first time.
+//!   first time. A caller that has not told them says so ([`Controller::begun`]).
 //! * No policy acts on a single step in which a backend was much slower or faster than before. It
 //!   acts when the next step says the same, so a stall costs nothing and a change of speed costs
 //!   one step.
@@ -65,6 +65,8 @@ pub struct Controller {
     state: State,
     /// Steps so far.
     steps: u64,
+    /// True until the first step is over.
+    cold: bool,
     /// The GPU is gone for good.
     lost: bool,
     /// Bytes that the GPU is known to hold at most, and the step at which that was found.
@@ -134,9 +136,15 @@ impl Controller {
             policy,
             state,
             steps: 0,
+            cold: true,
             lost: false,
             memory: None,
         })
+    }
+
+    /// The first step was made, and its times will not be told: those of the next one count.
+    pub fn begun(&mut self) {
+        self.cold = false;
     }
 
     /// The policy.
@@ -192,12 +200,11 @@ impl Controller {
     ) -> Result<Decision, Error> {
         times.check(plan)?;
         self.steps += 1;
+        let first = std::mem::take(&mut self.cold);
         let decision = match times.fault {
             Some(fault) => self.after_fault(layout, plan, fault),
             None if self.lost => self.repeated(layout, plan, LOST_REASON),
-            None if self.steps == 1 => {
-                self.repeated(layout, plan, "the first step's times are dropped")
-            }
+            None if first => self.repeated(layout, plan, "the first step's times are dropped"),
             None => {
                 let memory = self.memory.map(|(bytes, _)| bytes);
                 match &mut self.state {

@@ -14,8 +14,9 @@
 //! Both extremes are among the candidates. The time of a backend alone does not follow from its
 //! time next to the other: it may use another algorithm (pairs evaluated once), one core more, or
 //! no copies. So an extreme that may be worth it is tried as soon as the threshold has been found,
-//! the better one first, up to three times where chance could decide. The first step of a backend
-//! alone touches memory that it had not needed before; its time is dropped and the step repeated.
+//! or nearly so where the extreme comes close. The better one comes first, up to three times where
+//! chance could decide. The first step of a backend alone touches memory that it had not needed
+//! before; its time is dropped and the step repeated.
 //!
 //! # Exploration steps
 //!
@@ -59,6 +60,11 @@ const KINDS: usize = 3;
 const ALONE: f64 = 2.0;
 /// It is tried again, so that chance does not decide, where the first try came as close as this.
 const CLOSE: f64 = 1.2;
+/// A threshold has nearly settled where the best one is predicted to gain less than this factor. A
+/// backend is tried then if it is predicted to take at most [so many](NEAR) times as long.
+const NEARLY: f64 = 1.1;
+/// As [`ALONE`], before the threshold has settled.
+const NEAR: f64 = 1.5;
 /// Maximum number of tries.
 const TRIES: usize = 3;
 /// Shares of a subregion's work that are moved in an exploration step, the first that can be
@@ -223,7 +229,7 @@ impl Model {
     }
 
     /// A backend alone for a step, where that is due: again after a try that left doubts, or for
-    /// the first time once the threshold has settled.
+    /// the first time once the threshold has settled, or nearly so.
     fn try_alone(
         &self,
         costs: &Costs<'_>,
@@ -234,11 +240,15 @@ impl Model {
     ) -> Option<Decision> {
         if self.worth(best, Some(now)).is_some() {
             let close = now.total() < CLOSE * best.total();
-            return self.again(costs, layout, best, now, close);
+            let again = self.again(costs, layout, best, now, close);
+            // What a backend takes alone matters more than the last tenth of the threshold.
+            let nearly = now.total() < NEARLY * best.total();
+            let first = || self.alone(costs, layout, (now, NEAR), memory);
+            return again.or_else(|| nearly.then(first).flatten());
         }
         let better = best.total() < now.total() * (1.0 - self.min_gain());
         let again = self.again(costs, layout, best, now, better);
-        again.or_else(|| self.alone(costs, layout, now, memory))
+        again.or_else(|| self.alone(costs, layout, (now, ALONE), memory))
     }
 
     /// As before, until the next step confirms a surprise or not; an exploration step is repeated.
@@ -289,13 +299,13 @@ impl Model {
     }
 
     /// A backend alone, while its time alone is unknown. The GPU is tried only where its memory is
-    /// not short, and either only where its time alone is predicted to be at most twice that of
-    /// both together.
+    /// not short, and either only where its time alone is predicted to be at most so many times
+    /// that of both together.
     fn alone(
         &self,
         costs: &Costs<'_>,
         layout: &Layout,
-        now: Predicted,
+        (now, most): (Predicted, f64),
         memory: Option<f64>,
     ) -> Option<Decision> {
         let of = |regime| once(costs, layout, regime, now).1.total();
@@ -309,7 +319,7 @@ impl Model {
             let unknown = now.regime() == Regime::Together && self.knowledge.seen(regime) == 0;
             let possible = possible && self.reaches(regime);
             let once = once(costs, layout, regime, now);
-            let close = once.1.total() <= ALONE * now.total();
+            let close = once.1.total() <= most * now.total();
             let affords = self.affords(regime, once.1, now);
             (possible && unknown && close && affords).then_some(once.0)
         })

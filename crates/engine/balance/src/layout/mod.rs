@@ -42,6 +42,7 @@
 
 pub(crate) mod bricks;
 pub(crate) mod cells;
+pub(crate) mod class_sums;
 mod dense;
 pub(crate) mod load;
 mod merge;
@@ -51,6 +52,7 @@ mod work;
 
 use crate::{Error, ErrorKind, plan::cut::Cut};
 use bricks::{Brick, Bricks};
+use class_sums::ClassSums;
 use load::{Load, Traffic, class_of};
 use merge::sort_runs;
 use nearfield_grid::memory::{
@@ -137,10 +139,10 @@ pub struct Layout {
     subregions: Vec<Subregion>,
     /// Bricks that hold targets, by rank within each subregion.
     ladder: Vec<u32>,
-    /// Class of occupancy of each of them, and its work.
+    /// Class of occupancy of each of them.
     classes: Vec<u8>,
-    /// Work of every place of the ladder.
-    works: Vec<f64>,
+    /// Work by class before places of the ladder.
+    by_class: ClassSums,
     /// Key of each of them, ascending within a subregion. Keys are positive, so that their bits are
     /// in the same order as they are.
     keys: Vec<f64>,
@@ -225,7 +227,7 @@ impl Layout {
         let mut layout = Self {
             ladder: with_room(all, LAYOUT)?,
             classes: with_room(all, LAYOUT)?,
-            works: with_room(all, LAYOUT)?,
+            by_class: ClassSums::new(all),
             keys: with_room(all, LAYOUT)?,
             sorted: Vec::new(),
             before: with_room(all + 1, LAYOUT)?,
@@ -320,12 +322,17 @@ impl Layout {
             let (work, targets) = self.before[self.before.len() - 1];
             let brick = &all[brick as usize];
             self.classes.push(class_of(brick.targets) as u8);
-            self.works.push(brick.work as f64);
             self.before.push((
                 work.saturating_add(brick.work),
                 targets + u64::from(brick.targets),
             ));
         }
+        let works = self.ladder[first..].iter().zip(&self.classes[first..]);
+        let works = works.map(|(&brick, &class)| {
+            let work = all[brick as usize].work;
+            (usize::from(class), work as f64)
+        });
+        self.by_class.push(first, works)?;
         self.subregions.push(Subregion {
             bricks: range,
             ladder: first..self.ladder.len(),
@@ -613,10 +620,19 @@ impl Layout {
             .download(targets_end - targets, work_end - work)
     }
 
-    /// Class and work of every place of the ladder.
-    pub(crate) fn classes_and_work(&self) -> impl Iterator<Item = (usize, f64)> {
-        let classes = self.classes.iter().map(|&class| usize::from(class));
-        classes.zip(self.works.iter().copied())
+    /// Work by class before places of the ladder.
+    pub(crate) fn by_class(&self) -> &ClassSums {
+        &self.by_class
+    }
+
+    /// The place behind a subregion's ladder.
+    pub(crate) fn ladder_end(&self, subregion: usize) -> usize {
+        self.subregions[subregion].ladder.end
+    }
+
+    /// Work before a place of the ladder.
+    pub(crate) fn work_before(&self, place: usize) -> f64 {
+        self.before[place].0 as f64
     }
 
     /// All keys, ascending: a threshold between two of them splits as either of them does.

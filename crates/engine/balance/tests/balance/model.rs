@@ -458,7 +458,8 @@ fn a_gpu_of_which_only_the_whole_is_known_is_not_taken_for_one_that_changes() {
             story += &format!("{}\n", decision.reason);
         }
         println!("{seed}, {guessed}: {settled} steps");
-        assert!(settled <= 8, "{seed}, {guessed}: {settled} steps\n{story}");
+        // A backend alone that is tried meanwhile takes three of them.
+        assert!(settled <= 9, "{seed}, {guessed}: {settled} steps\n{story}");
     }
 }
 

@@ -17,7 +17,7 @@
 //! One line per kind of job: nanoseconds per pair tested on the CPU backend and on the GPU. A note
 //! that has anything else, or a rate outside of its bounds, is ignored as a whole.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, env, thread};
 
 /// The first line. The number grows when the form changes.
 const HEADER: &str = "nearfield rates 1";
@@ -121,6 +121,18 @@ impl std::fmt::Display for Rates {
         let mut jobs = self.0.iter();
         jobs.try_for_each(|(name, rates)| writeln!(f, "{}\t{}\t{name}", rates.cpu, rates.gpu))
     }
+}
+
+/// The kind of processor, how many cores a process has of it, and the threads of a CPU backend.
+pub(crate) fn machine(threads: usize) -> String {
+    let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
+    // Family, model and stepping (AMD64 Architecture Programmer's Manual, volume 3, E.3.2).
+    #[cfg(target_arch = "x86_64")]
+    let kind = std::arch::x86_64::__cpuid(1).eax;
+    #[cfg(not(target_arch = "x86_64"))]
+    let kind = 0;
+    let arch = env::consts::ARCH;
+    format!("{arch} {kind:x}, {cores} cores, {threads} threads")
 }
 
 /// Whether a name of a job fits on a line.

@@ -34,7 +34,7 @@ use super::{
 use crate::{
     Error, ErrorKind, PairKernel, PointSetId,
     backend::{
-        DeviceError, Fault, Job, JobKind,
+        DeviceError, Fault, Job, JobKind, rates,
         split::{
             self, Backends, BrickPlan, Compute, ComputeEnd, Drive, DriveEnd, GpuDone, Halves,
             JobState, Outcome, PARTS_OF_CPU, Piece, Settings, Shared, Split, SplitJob, StepClock,
@@ -47,8 +47,8 @@ use crate::{
 use nearfield_balance::{Controller, Traffic};
 use nearfield_cpu::{CpuBackend, Fields, Output, PairOfSets};
 use nearfield_gpu::{
-    Deliver, DeviceFields, DeviceResults, DeviceShare, DeviceViewMut, HaloResults, PairCall,
-    PairOfPoints, PairScratch,
+    Cache, Deliver, DeviceFields, DeviceResults, DeviceShare, DeviceViewMut, HaloResults, Note,
+    PairCall, PairOfPoints, PairScratch,
 };
 use nearfield_grid::{Bounds, Domain, Lattice, OfProcess, Radius, memory::filled};
 use nearfield_pairs::Channels;
@@ -69,6 +69,8 @@ pub struct CpuHelper {
     /// That of the engine it helped last, and the number of its GPU.
     lattice: Option<Lattice>,
     gpu: Option<u32>,
+    /// Whether it begins with the rates of earlier runs, and leaves its own.
+    known_rates: bool,
     // A forked child has no memory on the GPU to free, nor pinned memory of its driver.
     packing: OfProcess<Packing>,
     halos: OfProcess<Halos>,
@@ -163,11 +165,22 @@ impl CpuHelper {
             split: Split::new(Settings::of(policy), None),
             lattice: None,
             gpu: None,
+            known_rates: true,
             packing: OfProcess::new(Packing::default()),
             halos: OfProcess::new(Halos::new(lattice)),
             ours: OfProcess::new(DeviceShare::default()),
             found: CpuResults::default(),
         })
+    }
+
+    /// Whether it begins with the share of the work at which both backends ended together in
+    /// earlier runs on this machine, and leaves what it measures for later ones, as
+    /// [`Builder::known_rates`](crate::Builder::known_rates) has it. Default: true. Rates of data
+    /// on a device are kept apart from those of data on the host.
+    #[must_use]
+    pub fn known_rates(mut self, known: bool) -> Self {
+        self.known_rates = known;
+        self
     }
 
     /// How every kernel was divided last, by its name: backends, threshold, times and why.
@@ -301,8 +314,13 @@ impl CpuHelper {
     /// Plans of the old lattice name cells that are others now, so they are dropped; the
     /// controllers keep what they have learnt.
     fn move_to(&mut self, device: &DeviceSide<'_>) {
-        let gpu = device.gathered.backend.device().index;
+        let card = device.gathered.backend.device();
+        let gpu = card.index;
         if self.gpu != Some(gpu) {
+            let cache = self.known_rates.then(Cache::from_env).flatten();
+            let machine = || rates::machine(self.cpu.threads()) + ", data on the device";
+            let note = cache.map(|cache| Note::new(cache, "rates", card, &machine()));
+            self.split.move_to(note);
             (*self.packing, *self.ours) = (Packing::default(), DeviceShare::default());
             self.halos.targets.share = DeviceShare::default();
             self.halos.sources.share = DeviceShare::default();

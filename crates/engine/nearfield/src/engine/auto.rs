@@ -326,6 +326,24 @@ mod tests {
             "{ended} instead of {settled}"
         );
         assert!(!note().read().unwrap().contains("0.000001"));
+        // A helper that moves to another card leaves its rates, and begins anew with the card's.
+        let mut engine = emulated().build().unwrap();
+        let other = Note::new(Cache::at(&folder), "rates", &card, "another");
+        engine.split = Some(Split::new(engine.settings.division(), Some(other.clone())));
+        engine.add_point_set(&points(0)).unwrap();
+        for number in 0..8 {
+            step(&mut engine, number);
+        }
+        assert_eq!(other.read(), None);
+        engine.split.as_mut().unwrap().move_to(Some(note()));
+        assert!(other.read().unwrap().contains("lists"));
+        step(&mut engine, 8);
+        let begun = engine.report().jobs[0].split.clone().unwrap();
+        assert!(
+            (begun.share - settled).abs() < 0.1 && begun.steps == 1,
+            "{begun:?}"
+        );
+        drop(engine);
         std::fs::remove_dir_all(&folder).unwrap();
         // A folder that cannot be made is no error either.
         std::fs::write(&folder, "in the way").unwrap();

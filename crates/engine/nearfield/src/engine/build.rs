@@ -13,6 +13,7 @@ use crate::{
         accelerator::Accelerator,
         emulated::EmulatedDevice,
         gpu::{self, Note},
+        rates::machine,
         split::{Settings, Split, ties_for},
         support::{Choice, Feature, choose, in_build},
     },
@@ -22,7 +23,7 @@ use nearfield_balance::{Controller, Subdivision};
 use nearfield_cpu::{CpuBackend, RadiusRule};
 use nearfield_grid::{Bounds, Lattice, Radius};
 use nearfield_pairs::ListKind;
-use std::{env, ops::RangeInclusive, thread};
+use std::ops::RangeInclusive;
 
 /// Cells along an edge of a brick.
 const BRICK_EDGES: RangeInclusive<u32> = 1..=8;
@@ -189,7 +190,7 @@ impl Builder {
         if self.deterministic || !self.known_rates {
             return None;
         }
-        device.rates_note(&format!("{}, {threads} threads", processor()))
+        device.rates_note(&machine(threads))
     }
 
     /// The device of an engine that is asked to have one.
@@ -208,17 +209,6 @@ impl Builder {
             Device::Cpu | Device::Auto => None,
         })
     }
-}
-
-/// The kind of processor, and how many cores a process has of it.
-fn processor() -> String {
-    let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
-    // Family, model and stepping (AMD64 Architecture Programmer's Manual, volume 3, E.3.2).
-    #[cfg(target_arch = "x86_64")]
-    let kind = std::arch::x86_64::__cpuid(1).eax;
-    #[cfg(not(target_arch = "x86_64"))]
-    let kind = 0;
-    format!("{} {kind:x}, {cores} cores", env::consts::ARCH)
 }
 
 impl Engine {

@@ -30,7 +30,7 @@ use crate::{
 use nearfield_cpu::{CpuBackend, Fields, PairOfSets};
 use nearfield_grid::{
     Lattice,
-    memory::{filled, zeroed},
+    memory::{collected, filled, zeroed},
 };
 use nearfield_pairs::Field;
 use tracing::subscriber::{NoSubscriber, with_default};
@@ -43,7 +43,8 @@ const SHARED_STEPS: usize = 2;
 pub(crate) struct Rehearsal {
     settings: Builder,
     lattice: Lattice,
-    /// By slot, in the caller's order.
+    /// By slot, as they are sorted: the copy is made within a step, and in this order it reads and
+    /// writes from front to back. Results are dropped, so theirs does not matter.
     sets: Vec<Vec<[f32; 3]>>,
     jobs: Vec<RehearsedJob>,
 }
@@ -57,7 +58,8 @@ impl Rehearsal {
         let mut sets = Vec::new();
         for slot in 0..engine.sets.len() {
             let points = engine.sets[slot].grid.get(&engine.backend)?.points();
-            sets.push(points.in_callers_order()?);
+            let sorted = (0..points.len()).map(|slot| points.position(slot));
+            sets.push(collected(sorted, "positions for a rehearsal")?);
         }
         Ok(Self {
             settings: Builder {

@@ -8,8 +8,9 @@
 //! # When it is tried
 //!
 //! - Before the share has settled: if it is predicted to take less than both together will.
-//! - Once the share has settled: if it is predicted to take at most twice as long. A prediction
-//!   includes what sharing costs a backend, which it does not pay alone.
+//! - Once the share has settled: if it is predicted to take at most twice as long, or one and a
+//!   half times if the other backend was tried before. A prediction includes what sharing costs a
+//!   backend, which it does not pay alone.
 //! - Up to three times, if it came within a tenth of both together: noise of a few per cent would
 //!   otherwise decide.
 //! - Again when the patience is over, if it is still near.
@@ -23,7 +24,7 @@
 //! the next layout. While a backend works alone, the other one is tried if it was never seen, then
 //! a shared step, as often as budget and patience allow.
 
-use super::{ALONE, Band, CLOSE, Step, TRIES, WORTH, lines::Line};
+use super::{ALONE, Band, CLOSE, OTHER_ALONE, Step, TRIES, WORTH, lines::Line};
 use crate::controller::{
     decision::{Action, Decision},
     record::Regime,
@@ -116,7 +117,9 @@ impl Band {
             let expected = self.known(regime).unwrap_or(predicted);
             let tries = self.took[regime as usize].len();
             let wanted = match tries {
-                0 => expected <= best * if settled { ALONE } else { 1.0 },
+                0 if !settled => expected <= best,
+                0 if self.better_alone().is_some() => expected <= best * OTHER_ALONE,
+                0 => expected <= best * ALONE,
                 tries if tries < TRIES => (1.0 / CLOSE..CLOSE).contains(&(expected / shared)),
                 _ => due && expected <= CLOSE * best,
             };

@@ -73,6 +73,9 @@ const WORTH: f64 = 0.98;
 /// A backend is tried alone where it is predicted to take at most this many times as long as the
 /// better way there is.
 const ALONE: f64 = 2.0;
+/// The other backend, after the better one was tried, where it is predicted to take at most this
+/// many times as long: the prediction of the better one has held by then, or was too high.
+const OTHER_ALONE: f64 = 1.5;
 /// It is tried again, up to [`TRIES`] times, where it came within this factor.
 const CLOSE: f64 = 1.1;
 /// Maximum number of tries: the mean of three halves a noise of a few per cent.

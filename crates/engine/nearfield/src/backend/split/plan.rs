@@ -59,7 +59,8 @@ const SMALL_PAIRS: u64 = 1 << 21;
 /// Steps of both backends from which it is known what they usually need before their subregions.
 const SETUPS: usize = 5;
 
-/// Steps of both backends from which their rates are known.
+/// Steps of both backends that rates are medians of, at most: where a backend alone is better, both
+/// work together in a few steps only.
 const RATES: usize = 5;
 /// Pairs tested in a step from which its rates say something about other runs.
 const TELLING_PAIRS: u64 = 1 << 20;
@@ -74,9 +75,12 @@ fn controller(policy: Policy, share: Option<f64>) -> Result<Controller, nearfiel
 
 /// Whether anything happens that a controller should be asked about. Asking costs about as much as
 /// a twentieth of a short step, so when it has kept everything as it was for a while and steps take
-/// as long as they did, it is asked about every sixteenth only.
+/// as long as they did, it is asked about every sixteenth only. It is always asked about a step
+/// aside, or that would not be the only one.
 #[derive(Debug, Default)]
 struct Calm {
+    /// The next step is one aside.
+    aside: bool,
     /// Decisions in turn that kept everything as it was.
     kept: u32,
     /// Decisions since the last move, or since the plan was made.
@@ -94,33 +98,40 @@ impl Calm {
     const EVERY: u32 = 16;
     /// Change of a step's time that ends the calm.
     const SURPRISE: f64 = 0.2;
-    /// Decisions after a move that are not put off, because they show what it was worth and try
-    /// either backend alone: a work that stands in a wrong place for hundreds of steps loses more
-    /// than they take.
-    const EAGER: u32 = 16;
+    /// Decisions after a move that are not put off, because they show what it was worth: a work
+    /// that stands in a wrong place for hundreds of steps loses more than they take. A move to
+    /// where the last step was made, aside, is known to be worth it.
+    const EAGER: u32 = 4;
+    /// Decisions in turn that have kept everything as it was, so that nothing is being tried.
+    const RESTED: u32 = 2;
 
     /// Whether the next decision may be put off until steps have made up for the last one.
     fn may_wait(&self) -> bool {
-        self.kept > 0 && self.since_move >= Self::EAGER
+        !self.aside && self.kept >= Self::RESTED && self.since_move >= Self::EAGER
     }
 
     /// Whether this step may pass without a question, which is then counted.
     fn is_as_before(&mut self, total_ms: f64) -> bool {
         let usual = (total_ms - self.usual_ms).abs() <= Self::SURPRISE * self.usual_ms;
-        let calm = self.kept >= Self::PATIENCE && usual && self.passed + 1 < Self::EVERY;
+        let rested = self.kept >= Self::PATIENCE && !self.aside;
+        let calm = rested && usual && self.passed + 1 < Self::EVERY;
         self.passed += u32::from(calm);
         calm
     }
 
-    /// The controller has decided after a step of this time.
-    fn decided(&mut self, action: Action, total_ms: f64) {
+    /// The controller has decided after a step of this time; `moves` if the next step is divided
+    /// otherwise.
+    fn decided(&mut self, action: Action, moves: bool, total_ms: f64) {
+        self.aside = action == Action::Explore;
         self.kept = match action {
             Action::Keep => self.kept + 1,
             // After a step aside it is as it was before.
             Action::Explore => Self::PATIENCE - 1,
+            Action::Move if !moves => Self::RESTED,
             _ => 0,
         };
         self.since_move = match action {
+            Action::Move if !moves => Self::EAGER,
             Action::Move => 0,
             _ => self.since_move.saturating_add(1),
         };
@@ -377,6 +388,8 @@ impl JobState {
         let decided = self.decision.as_ref().map(|decision| decision.action);
         self.aside = decided == Some(Action::Explore);
         self.last = measured;
+        // The first step has made a plan, and is not told to the controller.
+        self.controller.begun();
     }
 
     /// Whether the controller is to learn from the step that was [noted](Self::note), which took so
@@ -416,25 +429,26 @@ impl JobState {
                 self.rates.pop_front();
             }
         }
-        self.debt_ms = asked.elapsed().as_secs_f64() * 1e3;
         let before = planned.split();
         let moved = trace::moved(plan.cuts(), &decision.cuts);
-        if decision.cuts != plan.cuts() {
+        let moves = decision.cuts != plan.cuts();
+        if moves {
             match planned.cut(&decision) {
                 // The step has succeeded; the bricks stay where they are.
                 Err(error) if matches!(error.kind(), BalanceErrorKind::Memory(_)) => return Ok(()),
                 cut => cut?,
             }
         }
-        self.calm.decided(decision.action, times.total_ms());
+        self.calm.decided(decision.action, moves, times.total_ms());
+        self.debt_ms = asked.elapsed().as_secs_f64() * 1e3;
         let policy = self.controller.policy();
         trace::retune(self.job, policy, (before, moved), planned, &decision);
         self.decision = Some(decision);
         Ok(())
     }
 
-    /// Rates of the last steps of both backends, and the pairs of a step. None where they are few,
-    /// or steps so short that fixed costs decide.
+    /// Rates of the last steps of both backends, and the pairs of a step. None without such steps,
+    /// or where they are so short that fixed costs decide.
     pub(crate) fn rates(&self) -> Option<(JobRates, u64)> {
         let work = self.planned.as_ref()?.layout.bricks().work();
         let median = |of: fn(&JobRates) -> f64| {
@@ -442,7 +456,7 @@ impl JobState {
             all.sort_by(f64::total_cmp);
             all[all.len() / 2]
         };
-        (self.rates.len() == RATES && work >= TELLING_PAIRS).then(|| {
+        (!self.rates.is_empty() && work >= TELLING_PAIRS).then(|| {
             let rates = JobRates {
                 cpu: median(|rates| rates.cpu),
                 gpu: median(|rates| rates.gpu),
@@ -469,77 +483,4 @@ impl JobState {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{super::planned::OF_CPU, *};
-    use nearfield_balance::{Bricks, CellLoad, Cut, Layout, Neighbourhood};
-    use nearfield_grid::{Bounds, BrickParts, Domain, Lattice, Radius};
-
-    const JOB: Job = Job {
-        kind: crate::backend::JobKind::Counts,
-        targets: 0,
-        sources: 0,
-    };
-
-    #[test]
-    fn a_controller_is_asked_about_what_is_new_and_now_and_then() {
-        let mut calm = Calm::default();
-        for _ in 0..Calm::PATIENCE {
-            assert!(!calm.is_as_before(2.0));
-            calm.decided(Action::Keep, 2.0);
-        }
-        let passed = (0..).take_while(|_| calm.is_as_before(2.1)).count();
-        assert_eq!(passed, Calm::EVERY as usize - 1);
-        calm.decided(Action::Keep, 2.1);
-        assert!(calm.is_as_before(2.2) && !calm.is_as_before(3.0));
-        calm.decided(Action::Move, 3.0);
-        assert!(!calm.is_as_before(3.0));
-    }
-
-    #[test]
-    fn a_step_aside_is_made_before_the_plan_is_made_anew() {
-        let cells = (0..8).map(|x| CellLoad {
-            cell: [x, 0, 0],
-            targets: 5,
-            sources: 5,
-        });
-        let bricks = Bricks::new(cells, &Neighbourhood::cube(1), 2).unwrap();
-        let layout = Layout::new(bricks, 1, Traffic::NONE).unwrap();
-        let bounds = Bounds::of((&[[0.5f32; 3]]).into(), &Domain::OPEN).unwrap();
-        let radius = Radius::new(1.0).unwrap();
-        let mut state = JobState::new(JOB, Policy::Model, None).unwrap();
-        state.planned = Some(BrickPlan {
-            plan: Plan::new(&layout, &[Cut::ALL]).unwrap(),
-            layout,
-            parts: BrickParts::everywhere(OF_CPU),
-            needed: None,
-            edge: 2,
-            lattice: Lattice::new(radius, Domain::OPEN, 1, &bounds).unwrap(),
-            version: 1,
-        });
-        (state.points, state.age, state.last.total_ms) = ([40; 2], 1000, 1.0);
-        for (action, stale) in [(Action::Keep, true), (Action::Explore, false)] {
-            state.decision = Some(Decision {
-                cuts: vec![Cut::ALL],
-                action,
-                reason: String::new(),
-            });
-            assert_eq!(state.is_stale([40; 2], false), stale, "{action:?}");
-            assert!(state.is_stale([50; 2], false), "too many points have come");
-        }
-    }
-
-    #[test]
-    fn the_first_decisions_after_a_move_are_not_put_off() {
-        let mut calm = Calm::default();
-        for _ in 0..2 {
-            calm.decided(Action::Move, 2.0);
-            for _ in 0..Calm::EAGER {
-                assert!(!calm.may_wait());
-                calm.decided(Action::Keep, 2.0);
-            }
-            assert!(calm.may_wait());
-        }
-        calm.decided(Action::Wait, 2.0);
-        assert!(!calm.may_wait());
-    }
-}
+mod tests;

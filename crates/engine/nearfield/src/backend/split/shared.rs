@@ -66,17 +66,8 @@ impl Split {
     /// Settings for jobs that are not known yet. Rates are read from the note, and written there
     /// when this is dropped.
     pub(crate) fn new(settings: Settings, note: Option<Note>) -> Self {
-        let rates = note.as_ref().and_then(Note::read).and_then(|text| {
-            let rates = Rates::parse(&text);
-            if rates.is_none() {
-                tracing::warn!(
-                    "the note about the rates of earlier runs is ignored: it is damaged"
-                );
-            }
-            rates
-        });
         let shared = Shared {
-            rates: rates.unwrap_or_default(),
+            rates: rates_of(note.as_ref()),
             ..Shared::default()
         };
         Self {
@@ -85,6 +76,18 @@ impl Split {
             placing: Mutex::default(),
             note,
         }
+    }
+
+    /// Another device takes the place of the one before, with the note about it: nothing that was
+    /// learnt holds for it. Rates of the one before are left in its note.
+    #[cfg(feature = "gpu")]
+    pub(crate) fn move_to(&mut self, note: Option<Note>) {
+        self.leave_rates();
+        let shared = self.shared.get_mut();
+        let shared = shared.unwrap_or_else(PoisonError::into_inner);
+        (shared.rates, shared.wants_device) = (rates_of(note.as_ref()), None);
+        shared.jobs.clear();
+        self.note = note;
     }
 
     /// The shared state, unless another job is under way: on another thread, or on this one, which
@@ -161,9 +164,15 @@ impl Split {
 }
 
 impl Drop for Split {
+    fn drop(&mut self) {
+        self.leave_rates();
+    }
+}
+
+impl Split {
     /// Leaves the rates of this run for the next one, where they are new. Of several jobs of a kind
     /// the largest counts.
-    fn drop(&mut self) {
+    fn leave_rates(&mut self) {
         let Some(note) = &self.note else {
             return;
         };
@@ -182,6 +191,17 @@ impl Drop for Split {
             tracing::warn!(%error, "the rates of this run are not kept for the next one");
         }
     }
+}
+
+/// The rates in a note; none where there is none, or where it is damaged.
+fn rates_of(note: Option<&Note>) -> Rates {
+    let Some(text) = note.and_then(Note::read) else {
+        return Rates::default();
+    };
+    Rates::parse(&text).unwrap_or_else(|| {
+        tracing::warn!("the note about the rates of earlier runs is ignored: it is damaged");
+        Rates::default()
+    })
 }
 
 impl Shared {

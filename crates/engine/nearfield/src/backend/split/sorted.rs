@@ -18,6 +18,9 @@ use nearfield_cpu::{PairOfSets, SetRadii};
 use nearfield_grid::Grid;
 use std::collections::HashMap;
 
+/// Part of the memory held that more memory has to exceed to be much.
+const MUCH: usize = 8;
+
 /// Those points of a set that the CPU backend needs for a plan.
 #[derive(Debug)]
 pub(super) struct PartOfSet {
@@ -25,8 +28,8 @@ pub(super) struct PartOfSet {
     /// Number of the positions, and of the plan, that it was made for.
     stamp: u64,
     version: u64,
-    /// Whether memory was taken for it since this was last asked. Taking it takes longer than the
-    /// sort.
+    /// Whether much memory was taken for it since this was last asked. Taking it takes longer than
+    /// the sort. A few points more than ever before are none of that: most steps have them.
     grew: bool,
 }
 
@@ -71,7 +74,7 @@ pub(super) fn sets_of_share<'a>(
             source,
         })?;
         (part.stamp, part.version) = (set.stamp, planned.version());
-        part.grew |= part.grid.bytes() > held;
+        part.grew |= part.grid.bytes() > held + held / MUCH;
     }
     let grid = |set: usize| sorted.get(&set).map(|part| &part.grid);
     match (grid(job.targets), grid(job.sources)) {

@@ -193,8 +193,9 @@ impl<'s> EngineStep<'s> {
         let Some(shared) = self.shared.as_deref_mut() else {
             return Ok(());
         };
-        let grew = outcome.backends == Backends::Both
-            && (self.device.took_memory() | have_grown(&mut shared.sorted));
+        // Memory that a device alone has taken is not the next shared step's.
+        let grew = self.device.took_memory() | have_grown(&mut shared.sorted);
+        let grew = grew && outcome.backends == Backends::Both;
         let Some(state) = shared.jobs.get_mut(&job) else {
             return Ok(());
         };

@@ -5,7 +5,8 @@ use crate::{Bodies, Error, Trails, read::MAX_NAMED};
 use nearfield::all_pairs::Real;
 use nearfield_grid::memory::collected;
 use nearfield_plot::{
-    Area, COOL, DETAIL, Drawn, FAINT, INK, WARM, axis::Axis, rounded, save_png, short, text,
+    Area, Backend, COOL, DETAIL, Drawn, FAINT, Fault, INK, WARM, axis::Axis, rounded, save_png,
+    short, text,
 };
 use plotters::{
     prelude::*,
@@ -14,9 +15,8 @@ use plotters::{
 use std::path::Path;
 
 /// Width and height, pixels.
-const SIZE: (u32, u32) = (1500, 620);
-/// Change of the energy that the axis shows at least: one that is kept to the last bit is a line
-/// through the middle of rounding errors.
+const SIZE: (u32, u32) = (1500, 520);
+/// Change of the energy that the axis shows at least: one that is kept to the last bit is a line.
 const LEAST_CHANGE: f64 = 1e-15;
 /// Bodies drawn at most, evenly chosen: more make a picture no clearer.
 const MOST: usize = 40_000;
@@ -46,7 +46,7 @@ pub struct Story<'a, T> {
 }
 
 /// Draws the bodies of two moments, seen along z, side by side, the second with trails and names,
-/// and the change of the energy next to them, as a PNG file of 1500×620 pixels.
+/// and the change of the energy next to them, as a PNG file of 1500×520 pixels.
 ///
 /// # Errors
 /// [`ErrorKind::Plot`](crate::ErrorKind::Plot) when the file cannot be written, and memory that is
@@ -77,27 +77,28 @@ fn half_width<T: Real>(bodies: &Bodies<T>) -> Result<f64, Error> {
 
 /// Space around the square of a panel, in pixels: for its title, and for the numbers of its axes.
 const TITLE: u32 = 36;
-const NUMBERS: u32 = 62;
-const EDGE: u32 = 14;
+const NUMBERS: u32 = 58;
+const EDGE: u32 = 16;
 
-/// Draws bodies as dots in a square with axes; those of a story over their trails.
-fn scatter<'b, T: Real>(
-    area: &Area<'b>,
+type Chart<'a, 'b> = ChartContext<'a, Backend<'b>, Cartesian2d<Axis, Axis>>;
+
+/// Draws a square with a title and axes, around the middle of x and y.
+fn square<'a, 'b>(
+    area: &'a Area<'b>,
     title: &str,
-    bodies: &Bodies<T>,
     half: f64,
-    story: Option<&Story<'_, T>>,
-) -> Drawn<'b> {
+) -> Result<Chart<'a, 'b>, Fault<Backend<'b>>> {
     let (width, height) = area.dim_in_pixel();
-    let middle = ((width + (NUMBERS - EDGE) * DETAIL) / 2) as i32;
+    let middle = ((width + NUMBERS * DETAIL) / 2) as i32;
     let style = text(20).pos(Pos::new(HPos::Center, VPos::Top));
     area.draw_text(title, &style, (middle, (6 * DETAIL) as i32))?;
-    let across = width.saturating_sub((NUMBERS + EDGE) * DETAIL);
+    let across = width.saturating_sub((NUMBERS + 2 * EDGE) * DETAIL);
     let down = height.saturating_sub((TITLE + NUMBERS) * DETAIL);
     let side = across.min(down);
     let axis = || Axis::linear(-half..half);
     let mut chart = ChartBuilder::on(area)
         .margin_top(TITLE * DETAIL)
+        .margin_left(EDGE * DETAIL)
         .margin_right(EDGE * DETAIL + (across - side))
         .margin_bottom(down - side)
         .x_label_area_size(NUMBERS * DETAIL)
@@ -115,13 +116,18 @@ fn scatter<'b, T: Real>(
         .light_line_style(WHITE)
         .bold_line_style(FAINT)
         .draw()?;
-    if let Some(story) = story {
-        let trails = story.trails.each(bodies.len());
-        for (trail, color) in trails.zip(COOL.iter().chain(&WARM).cycle()) {
-            let line = color.mix(0.7).stroke_width(DETAIL);
-            chart.draw_series(LineSeries::new(trail, line))?;
-        }
-    }
+    Ok(chart)
+}
+
+/// Draws bodies as dots; those of a story with their trails and names.
+fn scatter<'b, T: Real>(
+    area: &Area<'b>,
+    title: &str,
+    bodies: &Bodies<T>,
+    half: f64,
+    story: Option<&Story<'_, T>>,
+) -> Drawn<'b> {
+    let mut chart = square(area, title, half)?;
     let every = bodies.len().div_ceil(MOST).max(1);
     let few = bodies.len() <= MAX_NAMED;
     let share = if bodies.len() > 5000 { 0.35 } else { 0.8 };
@@ -135,10 +141,30 @@ fn scatter<'b, T: Real>(
     let inside = |&(x, y): &(f64, f64)| x.abs() < half && y.abs() < half;
     let places = bodies.positions.iter().step_by(every).map(place);
     let dots = places.filter(inside).map(|at| Circle::new(at, size, dot));
-    chart.draw_series(dots)?;
     let Some(story) = story else {
+        chart.draw_series(dots)?;
         return Ok(());
     };
+    // Over a crowd, and under a few.
+    let mut trails = Vec::new();
+    let colors = COOL.iter().chain(&WARM).cycle();
+    for (trail, color) in story.trails.each(bodies.len()).zip(colors) {
+        let color = if few { color } else { &WARM[0] };
+        let line = color.mix(0.8).stroke_width(2 * DETAIL);
+        // Piece by piece: joints of one line would be lost where places lie close together.
+        trails.extend(
+            trail
+                .windows(2)
+                .map(|ends| PathElement::new(ends.to_vec(), line)),
+        );
+    }
+    if few {
+        chart.draw_series(trails)?;
+        chart.draw_series(dots)?;
+    } else {
+        chart.draw_series(dots)?;
+        chart.draw_series(trails)?;
+    }
     let places = bodies.positions.iter().map(place);
     let named = places.zip(story.names).filter(|(at, _)| inside(at));
     chart.draw_series(named.map(|((x, y), name)| {
@@ -172,11 +198,13 @@ fn energy<'b>(area: &Area<'b>, moments: &[Moment]) -> Drawn<'b> {
         begin.energy.abs()
     };
     let change = |moment: &Moment| (moment.energy - begin.energy) / unit;
-    let most = moments
-        .iter()
-        .map(|moment| change(moment).abs())
-        .fold(LEAST_CHANGE, f64::max);
-    let values = Axis::linear(-1.2 * most..1.2 * most);
+    let reached = |sign: f64| {
+        let changes = moments.iter().map(|moment| sign * change(moment));
+        changes.fold(0.0, f64::max)
+    };
+    let [down, up] = [-1.0, 1.0].map(reached);
+    let room = 0.1 * (down + up).max(LEAST_CHANGE);
+    let values = Axis::linear(-down - room..up + room);
     let label = |value: &f64| {
         if *value == 0.0 {
             "0".to_owned()
@@ -186,10 +214,11 @@ fn energy<'b>(area: &Area<'b>, moments: &[Moment]) -> Drawn<'b> {
     };
     let mut chart = ChartBuilder::on(area)
         .caption("change of the energy, as a share of it", text(20))
-        .margin(12 * DETAIL)
-        .x_label_area_size(46 * DETAIL)
+        .margin(6 * DETAIL)
+        .margin_right(EDGE * DETAIL)
+        .x_label_area_size(NUMBERS * DETAIL)
         .y_label_area_size(84 * DETAIL)
-        .build_cartesian_2d(begin.time..end, values)?;
+        .build_cartesian_2d(Axis::linear(begin.time..end), values)?;
     chart
         .configure_mesh()
         .x_desc("time")
@@ -198,8 +227,7 @@ fn energy<'b>(area: &Area<'b>, moments: &[Moment]) -> Drawn<'b> {
         .axis_style(INK)
         .light_line_style(WHITE)
         .bold_line_style(FAINT)
-        .x_labels(5)
-        .y_labels(5)
+        .x_label_formatter(&short)
         .y_label_formatter(&label)
         .draw()?;
     let points: Vec<(f64, f64)> = moments

@@ -13,7 +13,7 @@ use plotters::{
 /// A line of a chart.
 #[derive(Debug, Clone)]
 pub struct Line<'a> {
-    /// Its name, written at its end.
+    /// Its name, written at its end; an empty one needs no room.
     pub name: &'a str,
     /// Its colour.
     pub color: RGBColor,
@@ -23,6 +23,8 @@ pub struct Line<'a> {
 
 /// Half the width of a marker, in pixels of the large picture.
 const MARKER: i32 = 11;
+/// Maximum number of markers on a line.
+const MARKERS: usize = 24;
 /// Height of the letters of names, and least distance between two, in pixels.
 const LETTERS: u32 = 18;
 const GAP: i32 = 22 * DETAIL as i32;
@@ -71,7 +73,8 @@ where
         for (size, color) in [(MARKER + 3, WHITE), (MARKER, line.color)] {
             let of =
                 |&at: &(f64, f64)| EmptyElement::at(at) + Polygon::new(marker(number, size), color);
-            chart.draw_series(line.points.iter().map(of))?;
+            let every = line.points.len().div_ceil(MARKERS).max(1);
+            chart.draw_series(line.points.iter().step_by(every).map(of))?;
         }
     }
     let (columns, rows) = around.get_pixel_range();
@@ -88,6 +91,9 @@ where
     let heights: Vec<i32> = named.iter().map(|(_, end)| end.1).collect();
     let style = text(LETTERS).pos(Pos::new(HPos::Left, VPos::Center));
     for ((line, end), height) in named.iter().zip(apart(&heights, GAP)) {
+        if line.name.is_empty() {
+            continue;
+        }
         let lead = [(end.0 + MARKER, end.1), (right + 4, height)];
         around.draw(&PathElement::new(lead, INK.mix(0.35).stroke_width(DETAIL)))?;
         around.draw_text(line.name, &style, (right + 10, height))?;

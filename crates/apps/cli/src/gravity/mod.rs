@@ -1,6 +1,7 @@
 //! `nearfield gravity`: bodies that attract each other.
 
 mod past;
+mod summary;
 
 use crate::{
     failure::Failure,
@@ -15,20 +16,17 @@ use nearfield::{
     all_pairs::{AllPairsReport, Arithmetic, Real},
 };
 use nearfield_files::{Plan, Run, RunFolder, is_frame};
-use nearfield_grid::{
-    Value,
-    memory::{collected, copied, filled},
-};
+use nearfield_grid::memory::{collected, copied, filled};
 use nearfield_nbody::{
     Bodies, Energy, ErrorKind, Integrator, Moment, Options, Simulation, Story, Trails, draw,
     read_bodies_file, write_snapshot,
 };
 use past::Past;
-use serde::Serialize;
 use std::{
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
+use summary::{Summary, relative};
 
 /// Names of columns that bodies could have instead of those that they need.
 const USABLE: &[&str] = &["momenta", "momentum", "px", "py", "pz"];
@@ -120,47 +118,6 @@ impl Args {
     }
 }
 
-#[derive(Debug, Serialize)]
-struct Summary {
-    bodies: usize,
-    steps: u64,
-    first_step: u64,
-    time: f64,
-    dt: f64,
-    softening: f64,
-    integrator: String,
-    precision: &'static str,
-    exact: bool,
-    device: String,
-    reason: String,
-    energy_before: Energies,
-    energy_after: Energies,
-    energy_change: f64,
-    momentum_before: [f64; 3],
-    momentum_after: [f64; 3],
-    seconds: f64,
-    interactions_per_second: f64,
-    frames: usize,
-    output: Option<PathBuf>,
-}
-
-#[derive(Debug, Serialize)]
-struct Energies {
-    kinetic: f64,
-    potential: f64,
-    total: f64,
-}
-
-impl From<Energy> for Energies {
-    fn from(energy: Energy) -> Self {
-        Self {
-            kinetic: energy.kinetic,
-            potential: energy.potential,
-            total: energy.total(),
-        }
-    }
-}
-
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match args.precision {
         Precision::F32 => run_in::<f32>(args),
@@ -170,51 +127,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 fn run_in<T: Real>(args: &Args) -> Result<(), Failure> {
     let summary = RunState::new(args, start::<T>(args)?)?.run_steps()?;
-    output::print(args.json, &summary, || {
-        let written = summary.output.iter().map(|folder| output::wrote(folder));
-        let lines = [
-            format!("bodies      {}, in {}", summary.bodies, summary.precision),
-            format!(
-                "steps       {} of {}, to t = {} ({})",
-                summary.steps,
-                Value::from(summary.dt),
-                Value::from(summary.time),
-                summary.integrator
-            ),
-            format!(
-                "energy      {} before, {} after: a change of {:.2e}",
-                digits(summary.energy_before.total),
-                digits(summary.energy_after.total),
-                summary.energy_change
-            ),
-            format!(
-                "time        {:.3} s, {:.3e} interactions a second on {} ({})",
-                summary.seconds,
-                summary.interactions_per_second,
-                summary.device,
-                output::brief(&summary.reason)
-            ),
-        ];
-        lines.into_iter().chain(written)
-    })
-}
-
-/// Nine digits behind the point, or behind the first where the number is very small or large.
-fn digits(number: f64) -> String {
-    if number == 0.0 || (1e-4..1e9).contains(&number.abs()) {
-        format!("{number:.9}")
-    } else {
-        format!("{number:.9e}")
-    }
-}
-
-/// The change of an energy relative to it; 0 if nothing changed, even for an energy of 0.
-fn relative(change: f64, of: f64) -> f64 {
-    if change == 0.0 {
-        0.0
-    } else {
-        change / of.abs()
-    }
+    output::print(args.json, &summary, || summary.lines())
 }
 
 /// The bodies of a run, their names, and its past if it goes on.

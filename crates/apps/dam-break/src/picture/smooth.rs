@@ -193,8 +193,8 @@ impl Grid {
         }
     }
 
-    /// Difference of the places of the cells on either side along an axis, or of one of them and the
-    /// cell itself, which is number `along` of `count`.
+    /// Difference of the places of the cells on either side along an axis, or of one of them and
+    /// the cell itself, which is number `along` of `count`.
     fn slope(
         &self,
         at: usize,

@@ -5,7 +5,7 @@
 //! cargo run --release --example 15_points_of_a_file -- run.gro 0.5    # your file, your radius
 //! ```
 
-use nearfield::{Domain, prelude::*};
+use nearfield::prelude::*;
 use nearfield_io::read_points;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut engine = Engine::builder(radius);
     if let Some(found) = cloud.simulation_box {
         let axes = [0, 1, 2].map(|axis| found.periodic[axis].then_some(found.vectors[axis]));
-        engine = engine.domain(Domain::from_vectors(axes)?);
+        engine = engine.box_vectors(axes);
     }
     let mut engine = engine.build()?;
     let points = engine.add_point_set(&cloud.positions)?;

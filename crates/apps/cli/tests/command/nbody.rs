@@ -161,7 +161,7 @@ fn coulomb_gives_the_potentials_of_atoms_as_arrays_and_images() {
         .iter()
         .filter(|[red, _, blue]| *red > 180 && *blue < 160);
     assert!(shown.size() == (900, 780) && warm.count() > 10_000);
-    place.refuses(
+    place.misused(
         "pictures are written as .png",
         &words("coulomb atoms.csv --grid 2,2,2 --spacing 1 --picture a.jpg"),
     );

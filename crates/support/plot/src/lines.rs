@@ -24,7 +24,7 @@ pub struct Line<'a> {
 /// Half the width of a marker, in pixels of the large picture.
 const MARKER: i32 = 11;
 /// Maximum number of markers on a line.
-const MARKERS: usize = 24;
+const MARKERS: usize = 12;
 /// Height of the letters of names, and least distance between two, in pixels.
 const LETTERS: u32 = 18;
 const GAP: i32 = 22 * DETAIL as i32;
@@ -69,7 +69,9 @@ where
         let style = line.color.stroke_width(3 * DETAIL);
         chart.draw_series(LineSeries::new(line.points.iter().copied(), style))?;
     }
-    for (number, line) in lines.iter().enumerate() {
+    // A line that is alone needs none.
+    let marked = if lines.len() > 1 { lines } else { &[] };
+    for (number, line) in marked.iter().enumerate() {
         for (size, color) in [(MARKER + 3, WHITE), (MARKER, line.color)] {
             let of =
                 |&at: &(f64, f64)| EmptyElement::at(at) + Polygon::new(marker(number, size), color);

@@ -72,7 +72,7 @@ impl<T: Real> Layer<'_, T> {
         let (width, height) = area.dim_in_pixel();
         let (layer, bar) = area.split_horizontally(width - RIGHT * DETAIL);
         // As wide as it is high, per unit of length.
-        let room = (width - (RIGHT + 80) * DETAIL, height - 120 * DETAIL);
+        let room = (width - (RIGHT + 84) * DETAIL, height - 120 * DETAIL);
         let pixel = (f64::from(room.0) / columns as f64).min(f64::from(room.1) / rows as f64);
         let left_over = |room: u32, count: usize| room - (pixel * count as f64) as u32;
         let range = |axis: usize, count: usize| {
@@ -82,7 +82,7 @@ impl<T: Real> Layer<'_, T> {
         let mut chart = ChartBuilder::on(&layer)
             .caption(heading, text(22))
             .margin(10 * DETAIL)
-            .margin_right(left_over(room.0, columns))
+            .margin_right(left_over(room.0, columns) + 14 * DETAIL)
             .margin_bottom(left_over(room.1, rows))
             .x_label_area_size(54 * DETAIL)
             .y_label_area_size(60 * DETAIL)
@@ -133,7 +133,12 @@ impl<T: Real> Layer<'_, T> {
                 -1.0 if beyond(-1.0) => "≤ ",
                 _ => "",
             };
-            let label = format!("{sign}{}", rounded(share * self.most, 3));
+            let value = share * self.most;
+            let value = match value.abs() {
+                size if size != 0.0 && !(1e-3..1e5).contains(&size) => format!("{value:.1e}"),
+                _ => rounded(value, 3),
+            };
+            let label = format!("{sign}{value}");
             area.draw_text(&label, &style, ((BAR + 8) * detail, at(share)))?;
         }
         Ok(())

@@ -10,7 +10,7 @@ use nearfield_io::read_points;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let ours = "crates/support/io/tests/data/frames/fluid_250_particles.vtu";
+    let ours = "crates/support/io/tests/data/frames/double_dam_break_frame_26_4732_particles.vtk";
     let file = arguments.next().unwrap_or_else(|| ours.to_owned());
     let radius: f32 = arguments.next().map_or(Ok(0.1), |radius| radius.parse())?;
 

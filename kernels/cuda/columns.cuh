@@ -42,10 +42,31 @@ struct ColumnRoom {
     u32 block;
 };
 
+// Numbers that a lane reads before it writes the first of them: compilers do not read ahead of a
+// write that may be to the same place, and a read takes as long as several hundred instructions.
+constexpr u32 AT_ONCE = 4;
+
+// By a warp: shows `put` the words and their places.
+template <class Put>
+__device__ __forceinline__ void read_words(const u32* from, u64 words, const Put& put) {
+    for (u64 first = threadIdx.x & 31; first < words; first += 32 * AT_ONCE) {
+        u32 held[AT_ONCE];
+#pragma unroll
+        for (u32 n = 0; n < AT_ONCE; n++) {
+            const u64 word = first + 32 * n;
+            held[n] = word < words ? from[word] : 0;
+        }
+#pragma unroll
+        for (u32 n = 0; n < AT_ONCE; n++) {
+            const u64 word = first + 32 * n;
+            if (word < words) put(word, held[n]);
+        }
+    }
+}
+
 // Copies words by a warp.
 __device__ __forceinline__ void copy_words(u32* to, const u32* from, u64 words) {
-#pragma unroll 4
-    for (u64 word = threadIdx.x & 31; word < words; word += 32) to[word] = from[word];
+    read_words(from, words, [&](u64 word, u32 value) { to[word] = value; });
 }
 
 // By all threads: the lists of the block, and the places of their pairs.
@@ -88,8 +109,9 @@ __device__ __forceinline__ void copy_list(
         for (u64 k = lane; k < pairs; k += 32) put_index(output.targets, to + k, bytes, target);
     }
     if (output.sources) {
-#pragma unroll 2
-        for (u64 k = lane; k < pairs; k += 32) put_index(output.sources, to + k, bytes, lists.entries[from + k]);
+        read_words(lists.entries + from, pairs, [&](u64 k, u32 entry) {
+            put_index(output.sources, to + k, bytes, entry);
+        });
     }
     if (output.images) {
         copy_words(reinterpret_cast<u32*>(output.images) + 3 * to, lists.images + 3 * from, 3 * pairs);
@@ -104,7 +126,11 @@ __device__ __forceinline__ void copy_list(
     }
 }
 
-__device__ __forceinline__ void copy_lists(const StoredLists& lists, const PairOutput& output, ColumnRoom& room) {
+// By all threads of a block: gives `put`, a warp at a time, the target of every list of the block,
+// its first entry, the place of its first pair, and how many pairs there are and have room.
+template <class Put>
+__device__ __forceinline__ void put_lists(
+    const StoredLists& lists, const PairOutput& output, ColumnRoom& room, const Put& put) {
     if (threadIdx.x == 0) room.block = static_cast<u32>(atomicAdd(lists.sums, u64{1}));
     __syncthreads();
     place_lists(lists, room);
@@ -115,6 +141,12 @@ __device__ __forceinline__ void copy_lists(const StoredLists& lists, const PairO
         u64 pairs = room.counts[own];
         if (pairs > stored) pairs = stored;
         if (pairs > space) pairs = space;
-        copy_list(lists, output, room.block * nf::COLUMN_TARGETS + own, from, to, pairs);
+        put(room.block * nf::COLUMN_TARGETS + own, from, to, pairs);
     }
+}
+
+__device__ __forceinline__ void copy_lists(const StoredLists& lists, const PairOutput& output, ColumnRoom& room) {
+    put_lists(lists, output, room, [&](u32 target, u64 from, u64 to, u64 pairs) {
+        copy_list(lists, output, target, from, to, pairs);
+    });
 }

@@ -46,6 +46,28 @@ __device__ __forceinline__ u32 refuted(const Walk& walk, u32 target, u32 base, u
     return found;
 }
 
+// Squares of what distances of proxies tell: beyond `outer` is no pair, within `inner` all are.
+struct FilterRadii {
+    float outer, inner;
+
+    __device__ __forceinline__ FilterRadii(const Walk& walk, const Target& target) {
+        const Lattice& lattice = walk.lattice;
+        const double reach = lattice.reach
+            + ((lattice.rounding[0] * fabsf(target.x) + lattice.rounding[1] * fabsf(target.y))
+                + lattice.rounding[2] * fabsf(target.z));
+        const double least = 2.0 * lattice.radius - reach;
+        double farthest = reach;
+#if (NF_FILTERS & NF_RADII) && NF_DOUBLE
+        // Errors of proxies are bounded for the radius of the lattice, so for smaller ones too.
+        farthest = reach - lattice.radius + fmin(static_cast<double>(target.reach), lattice.radius);
+#endif
+        // Larger, and smaller, by 2^-20.
+        outer = static_cast<float>(farthest * farthest * (1.0 + 9.5367431640625e-7));
+        inner = lattice.has_inner && least >= 0.5 * lattice.radius
+            ? static_cast<float>(least * least * (1.0 - 9.5367431640625e-7)) : -1.0f;
+    }
+};
+
 // Shows `work` candidates that are proxies; `at` has them, with what the job reads beside them.
 // Candidates of up to 32 places, from that of begin(), are collected and then decided together.
 template <class Work>
@@ -69,21 +91,10 @@ struct Exact {
     __device__ __forceinline__ Exact(const Walk& walk, const Target& target, const float4* at, Work& work)
         : work(work), walk(walk), target(target.slot), at(at), limit(limit_of(walk, target)), of(make_int4(0, 0, 0, 0)), a(0), b(0), c(0), base(0), next(1), hits(0), doubts(0) {
         from = given_position(walk.targets, target.slot);
-        const Lattice& lattice = walk.lattice;
-        if (lattice.periodic) of = wraps_of(walk.targets, target.slot);
-        const double reach = lattice.reach
-            + ((lattice.rounding[0] * fabsf(target.x) + lattice.rounding[1] * fabsf(target.y))
-                + lattice.rounding[2] * fabsf(target.z));
-        const double least = 2.0 * lattice.radius - reach;
-        double farthest = reach;
-#if (NF_FILTERS & NF_RADII) && NF_DOUBLE
-        // Errors of proxies are bounded for the radius of the lattice, so for smaller ones too.
-        farthest = reach - lattice.radius + fmin(static_cast<double>(target.reach), lattice.radius);
-#endif
-        // Larger, and smaller, by 2^-20.
-        outer = static_cast<float>(farthest * farthest * (1.0 + 9.5367431640625e-7));
-        inner = lattice.has_inner && least >= 0.5 * lattice.radius
-            ? static_cast<float>(least * least * (1.0 - 9.5367431640625e-7)) : -1.0f;
+        if (walk.lattice.periodic) of = wraps_of(walk.targets, target.slot);
+        const FilterRadii radii(walk, target);
+        outer = radii.outer;
+        inner = radii.inner;
     }
 
     __device__ __forceinline__ const float4* sources() const { return at; }
@@ -170,5 +181,87 @@ __device__ __forceinline__ void visit_proxies(
 template <class Work, class Visit>
 __device__ __forceinline__ void visit_given(const Walk& walk, const Target& target, Work& work, Visit visit) {
     if constexpr (DOUBLE) visit_proxies(walk, target, work.sources(), work, visit);
+    else visit(target, work);
+}
+
+// Shows a job that asks only which candidates are neighbours all within the filter radius, by the
+// loops for points in the box. Rows with candidates that are to be decided are noted, and
+// `take_back` goes through these few once more.
+template <class Work>
+struct Noting {
+    static constexpr bool LEAN = Work::LEAN, IMAGES = false, DISTANCES = false, TAKES_BITS = false;
+    Work& work;
+    const float4* const at;
+    const FilterRadii radii;
+    u32 row, rows;  // bits of the present row, and of rows with doubts; several rows may share one
+
+    __device__ __forceinline__ Noting(const Walk& walk, const Target& target, const float4* at, Work& work)
+        : work(work), at(at), radii(walk, target), row(0), rows(0) {}
+    static __device__ __forceinline__ u32 bit_of(u32 row) { return 1u << (row % 32); }
+    __device__ __forceinline__ const float4* sources() const { return at; }
+    __device__ __forceinline__ void begin_row(u32 number) { row = bit_of(number); }
+    __device__ __forceinline__ void visit(
+        bool hit, u32 k, float dx, float dy, float dz, float d2, float beside) {
+        if (hit && d2 > radii.inner) rows |= row;
+        work.visit(hit, k, dx, dy, dz, d2, beside);
+    }
+};
+
+template <class Work>
+constexpr bool NOTES_ROWS<Noting<Work>> = true;
+
+// Jobs that are shown so.
+template <class Work>
+constexpr bool ASKS_ONLY_FOR_HITS = CAN_REFUTE<Work> && !NF_FILTERS;
+
+// Calls refuted(z, y, bit) for all candidates that were shown and are no neighbours: `bit` counts
+// the candidates of a row, an even number in every part (masks.cuh).
+template <bool HALF, class Around, class Work, class Refuted>
+__device__ __forceinline__ void take_back(
+    const Walk& walk, const Target& target, const Around& around, const Noting<Work>& noting, Refuted refuted) {
+    if (noting.rows == 0) return;
+    #pragma unroll 1
+    for (u32 number = 0; number < Around::ROWS * Around::ROWS; number++) {
+        if (!(noting.rows & Noting<Work>::bit_of(number))) continue;
+        around.one_row(number, [&](auto found) {
+            const typename Around::Row row = found.row();
+            u32 first = 0;
+            #pragma unroll 1
+            for (u32 parts = around.parts(row); parts; parts &= parts - 1) {
+                const RowPart part = around.part(row, parts);
+                const Image image = around.image_of(walk, row, part);
+                const u32 itself = (image.a | image.b | image.c) == 0 ? target.itself : NONE;
+                #pragma unroll 1
+                for (u32 k = part.run.x; k < part.run.y; k++) {
+                    const float4 source = __ldg(noting.at + k);
+                    const Difference d(target, source, image.shift);
+                    if (!(d.squared <= noting.radii.outer && d.squared > noting.radii.inner) || k == itself) continue;
+                    if (!wanted<HALF>(target.index, __float_as_uint(source.w), image.a, image.b, image.c)) continue;
+                    if (is_within(walk, pair_as_given(walk, target.slot, k, image.a, image.b, image.c))) continue;
+                    refuted(number / Around::ROWS, number % Around::ROWS, first + (k - part.run.x));
+                }
+                first += (part.run.y - part.run.x + 1) & ~1u;
+            }
+        });
+    }
+}
+
+// As `visit_proxies`, for walks around a target, which can go through rows once more.
+template <class Work, class Visit>
+__device__ __forceinline__ void visit_around_proxies(
+    const Walk& walk, const Target& target, const float4* at, Work& work, Visit visit) {
+    if constexpr (ASKS_ONLY_FOR_HITS<Work>) {
+        const Target seen = proxied(walk, target);
+        Noting<Work> noting(walk, seen, at, work);
+        visit(seen, noting);
+    } else {
+        visit_proxies(walk, target, at, work, visit);
+    }
+}
+
+// As `visit_given`, for the same.
+template <class Work, class Visit>
+__device__ __forceinline__ void visit_given_around(const Walk& walk, const Target& target, Work& work, Visit visit) {
+    if constexpr (DOUBLE) visit_around_proxies(walk, target, work.sources(), work, visit);
     else visit(target, work);
 }

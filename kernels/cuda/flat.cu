@@ -44,6 +44,17 @@ constexpr bool IMAGE_TABLES = !NF_HALF && (NF_WORK == NF_PAIRS || NF_FILTERS) &&
 
 #include "flat_lists.cuh"
 
+#if NF_OPEN != NF_GENERAL
+// Shows `work` all candidates of a target.
+template <class Work>
+__device__ __forceinline__ void visit_all(const Walk& walk, const Target& target, const Cells& cells, Work& work) {
+    visit_around<NF_HALF>(walk, target, cells, work);
+    if constexpr (NOTES_ROWS<Work>) {
+        take_back<NF_HALF>(walk, target, cells, work, [&](u32, u32, u32) { work.work.refute(); });
+    }
+}
+#endif
+
 #if NF_WARPS
 
 #if NF_OPEN == NF_GENERAL
@@ -112,7 +123,7 @@ flat(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet out
     if (!real) return;
     auto work = filtered<Work>(walk, target, walk, target, outlet);
     if (met) {
-        visit_given(walk, target, work, [&](const Target& seen, auto& job) { visit_around<NF_HALF>(walk, seen, cells, job); });
+        visit_given_around(walk, target, work, [&](const Target& seen, auto& job) { visit_all(walk, seen, cells, job); });
     }
 #else
     if (slot >= walk.targets.count || (NF_APART && images_differ(walk))) return;
@@ -125,7 +136,7 @@ flat(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet out
     });
 #else
     const Cells cells(walk, target, false);
-    visit_given(walk, target, work, [&](const Target& seen, auto& job) { visit_around<NF_HALF>(walk, seen, cells, job); });
+    visit_given_around(walk, target, work, [&](const Target& seen, auto& job) { visit_all(walk, seen, cells, job); });
 #endif
 #endif
     visit_apart<NF_HALF>(walk, target, work);
@@ -147,7 +158,7 @@ flat_wrapped(const __grid_constant__ KernelWalk walk, const __grid_constant__ Ou
         static_assert(IMAGE_TABLES || !SEES_IMAGES<NF_HALF, decltype(work)>, "tables are loaded");
         const Cells cells(walk, target, true);
         visit_wrapped<NF_HALF>(walk, target, tables, work, [&](const Target& seen, auto& job) {
-            visit_around<NF_HALF>(walk, seen, cells, job);
+            visit_all(walk, seen, cells, job);
         });
         visit_apart<NF_HALF>(walk, target, work);
         work.finish(target);
@@ -468,7 +479,7 @@ __device__ __forceinline__ void write_masks(
         static_assert(IMAGE_TABLES || !SEES_IMAGES<NF_HALF, decltype(masker)>, "tables are loaded");
         visit_wrapped<NF_HALF>(walk, target, *tables, masker, mask);
     } else {
-        visit_given(walk, target, masker, mask);
+        visit_given_around(walk, target, masker, mask);
     }
 #if NF_WIDE
     // These have no bits: flat_expand compares them again.

@@ -151,5 +151,5 @@ __device__ __forceinline__ void visit_wrapped(
             return visit(target, imaged);
         }
     }
-    visit_proxies(walk, target, proxies_of(walk.sources), work, visit);
+    visit_around_proxies(walk, target, proxies_of(walk.sources), work, visit);
 }

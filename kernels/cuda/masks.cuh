@@ -50,11 +50,16 @@ struct Masker {
         count += __popc(hits);
         next = candidates < 32 ? next << candidates : 0;
     }
+    // One that was counted is none.
+    __device__ __forceinline__ void refute() { count--; }
     __device__ __forceinline__ void begin_row() {
         bits = 0;
         next = 1;
     }
 };
+
+template <>
+constexpr bool CAN_REFUTE<Masker> = true;
 
 // Writes the words of a target and returns its number of neighbours.
 // `work` shows the masker what it is shown: the masker itself, or one that decides by proxies.
@@ -73,6 +78,12 @@ __device__ __forceinline__ u32 mask_candidates(
     };
     visit_rows<HALF, true>(walk, target, around, work, [&] { masker.begin_row(); }, store);
     words.incomplete(ROWS) = incomplete;
+    if constexpr (NOTES_ROWS<Work>) {
+        take_back<HALF>(walk, target, around, work, [&](u32 z, u32 y, u32 bit) {
+            masker.refute();
+            if (bit < 32 && z < ROWS && y < ROWS) words.at(z, y, ROWS) &= ~(1u << bit);
+        });
+    }
     return masker.count;
 }
 

@@ -99,7 +99,7 @@ __device__ __forceinline__ void visit_listed(const Walk& walk, const Stored& sto
         if (real) visit_images(walk, stored, target, k, source, difference, work);
         return;
     }
-    const NearestImage image = nearest_image(walk, stored.inverse, WAY == NF_LISTED_TILTED, difference);
+    const NearestImage image = nearest_image(walk.lattice, stored.inverse, WAY == NF_LISTED_TILTED, difference);
     tell_image(work, image.a, image.b, image.c);
     // A point is not in its own list here: its images are farther away than lists reach.
     visit_seen(walk, target, k, source, difference, image.shift, real && k != target.itself, work);
@@ -121,12 +121,6 @@ __device__ __forceinline__ void visit_seen(const Walk& walk, const Target& targe
                static_cast<float>(seen.squared), first);
 }
 
-// Number of boxes along an axis from a difference to its nearest image.
-__device__ __forceinline__ i64 boxes_to_nearest(const Walk& walk, int axis, const GivenVector& d) {
-    const double* const row = walk.lattice.inverse[axis];
-    return static_cast<i64>(0.0 - rint((row[0] * d.x + row[1] * d.y) + row[2] * d.z));
-}
-
 // The same as in single precision.
 template <int WAY, class Work>
 __device__ __forceinline__ void visit_listed(const Walk& walk, const Stored& stored, const Target& target, u32 k,
@@ -138,7 +132,8 @@ __device__ __forceinline__ void visit_listed(const Walk& walk, const Stored& sto
     if (WAY == NF_LISTED_OPEN) return visit(0, 0, 0);
     const GivenVector d = {to.x - from.x, to.y - from.y, to.z - from.z};
     if (WAY != NF_LISTED_IMAGES) {
-        return visit(boxes_to_nearest(walk, 0, d), boxes_to_nearest(walk, 1, d), boxes_to_nearest(walk, 2, d));
+        const Lattice& lattice = walk.lattice;
+        return visit(boxes_to_nearest(lattice, 0, d), boxes_to_nearest(lattice, 1, d), boxes_to_nearest(lattice, 2, d));
     }
     if (!real) return;
     const ImageRange along_a = images_in_reach(walk, stored, 0, d.x, d.y, d.z);

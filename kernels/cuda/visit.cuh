@@ -197,13 +197,17 @@ template <bool HALF, bool ALL, class Around, class Work, class Before, class Aft
 __device__ __forceinline__ void visit_rows(
     const Walk& walk, const Target& target, const Around& around, Work& work, Before before, After after) {
     const WalkPath path = around.path_of_warp();
-    const auto inside = [&](int z, int y, bool reached, auto row) {
+    const auto begin = [&](int z, int y) {
         before();
+        if constexpr (NOTES_ROWS<Work>) work.begin_row(static_cast<u32>(z * Around::ROWS + y));
+    };
+    const auto inside = [&](int z, int y, bool reached, auto row) {
+        begin(z, y);
         if (reached) visit_run<HALF>(walk, target, row.run(), work);
         after(z, y);
     };
     const auto across = [&](int z, int y, bool reached, auto row) {
-        before();
+        begin(z, y);
         if (reached) visit_across<HALF>(walk, target, around, row.row(), work);
         after(z, y);
     };
@@ -214,7 +218,7 @@ __device__ __forceinline__ void visit_rows(
         around.template rows<ALL>(inside);
     } else if (path == WalkPath::ALONG_X) {
         around.template rows<ALL>([&](int z, int y, bool reached, auto row) {
-            before();
+            begin(z, y);
             if (reached) visit_ring<HALF, false>(walk, target, around, row.row(), work);
             after(z, y);
         });

@@ -194,6 +194,14 @@ constexpr bool IS_EXACT = false;
 template <class Work>
 constexpr bool IS_EXACT<Exact<Work>> = true;
 
+// A job that notes the rows of candidates that proxies cannot decide (exact.cuh).
+template <class Work>
+constexpr bool NOTES_ROWS = false;
+
+// A job that asks only which candidates are neighbours, and can be told that one was none.
+template <class Work>
+constexpr bool CAN_REFUTE = false;
+
 // A job whose candidates are seen in images of their own (imaged.cuh).
 template <class Work, bool TILTED>
 struct Imaged;
@@ -216,6 +224,7 @@ __device__ __forceinline__ float limit_of(const Walk& walk, const Target& target
 template <class Work>
 __device__ __forceinline__ float squared_radius(const Walk& walk, const Target& target, const Work& work) {
     if constexpr (IS_EXACT<Work>) return work.outer;
+    else if constexpr (NOTES_ROWS<Work>) return work.radii.outer;
     else return target.index == NONE ? 0.0f : limit_of(walk, target);
 }
 

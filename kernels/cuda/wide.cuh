@@ -29,7 +29,7 @@ __device__ __forceinline__ void visit_wide_pair(const Walk& walk, const Target& 
         __fsub_rn(at.x, target.x), __fsub_rn(at.y, target.y), __fsub_rn(at.z, target.z));
     NearestImage image = {0, 0, 0, make_float3(0.0f, 0.0f, 0.0f)};
     if (walk.lattice.periodic) {
-        image = nearest_image(walk, filters_of(walk).inverse, walk.lattice.tilted, d);
+        image = nearest_image(walk.lattice, filters_of(walk).inverse, walk.lattice.tilted, d);
         const double* const length = walk.lattice.length;
         if (length[0] == 0.0) image.a = 0;
         if (length[1] == 0.0) image.b = 0;

@@ -60,6 +60,8 @@ struct Work {
         add_if(hit, 1, count);
     }
     __device__ __forceinline__ void take(u32 hits, u32) { count += __popc(hits); }
+    // One that was counted is none.
+    __device__ __forceinline__ void refute() { count--; }
     // Sums of all lanes of a warp.
     __device__ __forceinline__ void add_up() {
         for (int step = 16; step > 0; step /= 2) count += __shfl_xor_sync(~0u, count, step);
@@ -73,6 +75,9 @@ struct Work {
         outlet.counts[outlet.in_order ? target.index : target.slot] = count;
     }
 };
+
+template <>
+constexpr bool CAN_REFUTE<Work> = true;
 
 #elif NF_WORK == NF_LISTS && NF_GEOMETRY
 

@@ -89,7 +89,7 @@ static void list_rows(const Walk& walk, const Target& target, const Rows& rows, 
 // Calls visit(target, work), with what sees points outside the box where there are any.
 template <bool HALF, bool TILTED, class Work, class Visit>
 static void visit_either(const Walk& walk, const Target& target, Work& work, Visit visit) {
-    if (!images_differ(walk)) return visit_given(walk, target, work, visit);
+    if (!images_differ(walk)) return visit_given_around(walk, target, work, visit);
     // Tests on several threads walk by one library.
     thread_local ImageTables<TILTED> tables;
     if (images_near(walk)) tables.load(walk, 0, 1);

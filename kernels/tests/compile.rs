@@ -58,6 +58,7 @@ fn every_struct_that_rust_fills_in_is_checked() {
         "Judged",
         "Lattice",
         "Launches",
+        "ListedPoints",
         "Lists",
         "Masses",
         "Meter",

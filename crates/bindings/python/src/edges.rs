@@ -17,6 +17,7 @@ use pyo3::{
     call::PyCallArgs,
     exceptions::PyValueError,
     prelude::*,
+    sync::PyOnceLock,
     types::{IntoPyDict, PyDict, PyList, PyTuple},
 };
 
@@ -146,7 +147,8 @@ fn elsewhere<'py>(
     given: impl PyCallArgs<'py>,
     keywords: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    let call = py.import("nearfield._edges")?.getattr("edges")?;
+    static EDGES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let call = EDGES.import(py, "nearfield._edges", "edges")?;
     let arrays = call.call(given, Some(keywords))?;
     arrays.cast_into().map_err(PyErr::from)
 }

@@ -38,8 +38,8 @@ mod _nearfield {
     use crate::chunks::PyListChunks;
     #[pymodule_export]
     use crate::device::{
-        PyDeviceArray, PyDeviceEngine, PyDeviceListChunks, PyDeviceNeighbors, PyDevicePairs,
-        PyDeviceSystemSearch, PyDeviceVerletLists, check_apart, check_points,
+        PyArrayAt, PyDeviceArray, PyDeviceEngine, PyDeviceListChunks, PyDeviceNeighbors,
+        PyDevicePairs, PyDeviceSystemSearch, PyDeviceVerletLists, check_apart, check_points,
     };
     #[pymodule_export]
     use crate::domain::box_of;

@@ -1,10 +1,11 @@
 //! Memory of results that programs have dropped, for the next results.
 //!
 //! Fresh memory costs more than the search of a thousand points: the system hands it out page by
-//! page, at the first write to each. So an array of pairs views memory of a [`Lent`], which keeps
-//! the memory when the array and all its views are gone.
+//! page, at the first write to each, and it is filled with zeros before pairs are written. So an
+//! array of pairs views memory of a [`Lent`], which keeps the memory when the array and all its
+//! views are gone.
 //!
-//! At most 64 MiB are kept for good. Arrays of 16 MiB and more, up to 1 GiB together, are kept but
+//! At most 64 MiB in 64 arrays are kept for good. Arrays of 16 MiB and more, up to 1 GiB together, are kept but
 //! offered to the system (Linux): it takes their pages as soon as anybody is short of memory, and
 //! until then a search that writes to them again waits for no page. [`forget`] frees everything.
 
@@ -15,7 +16,7 @@ use numpy::{
     ndarray::{Array2, ArrayView1, ArrayView2},
 };
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
-use std::{any::Any, mem::take, sync::Mutex};
+use std::{any::Any, mem::take, ops::Range, sync::Mutex};
 
 /// Bytes that are kept at most, but for those that the system may take.
 const MAX_FIRM_BYTES: usize = 1 << 26;
@@ -23,8 +24,16 @@ const MAX_FIRM_BYTES: usize = 1 << 26;
 const MAX_BYTES: usize = 1 << 30;
 /// Bytes of an array from which the system may take it.
 const MIN_OFFERED_BYTES: usize = 1 << 24;
-/// Bytes of an array that is worth it: the allocator keeps less itself.
-const MIN_BYTES: usize = 1 << 16;
+/// Arrays that are kept at most.
+const MAX_ARRAYS: usize = 64;
+/// Bytes of an array that is worth it: less is filled with zeros in no time.
+const MIN_BYTES: usize = 1 << 13;
+/// Points from which on results are large: they take no memory of small ones, which would have to
+/// grow, and leave theirs to others like them.
+const MANY: usize = 128;
+/// Bytes of the arrays that few points, and many points, take.
+const OF_FEW: Range<usize> = 0..1 << 19;
+const OF_MANY: Range<usize> = 1 << 16..usize::MAX;
 
 /// Memory that arrays view.
 #[pyclass(name = "_Memory", module = "nearfield", frozen)]
@@ -115,6 +124,9 @@ fn keep(held: Held) {
 
 /// Whether vectors may be kept together.
 fn fit(kept: &[Held]) -> bool {
+    if kept.len() > MAX_ARRAYS {
+        return false;
+    }
     let all: usize = kept.iter().map(|held| held.bytes).sum();
     let firm = kept.iter().filter(|held| !held.is_offered());
     all <= MAX_BYTES && firm.map(|held| held.bytes).sum::<usize>() <= MAX_FIRM_BYTES
@@ -127,30 +139,33 @@ pub(crate) fn forget() {
     let _forgotten = KEPT.try_lock().map(|mut kept| take(&mut *kept));
 }
 
-/// A vector of an earlier result, of any length and contents, if it is wanted.
-fn taken<T: Send + Sync + 'static>(wanted: bool) -> Vec<T> {
+/// A vector of an earlier result, of any length and contents and of so many bytes, if it is wanted.
+fn taken<T: Send + Sync + 'static>(wanted: bool, bytes: &Range<usize>) -> Vec<T> {
     if !wanted {
         return Vec::new();
     }
+    let fits = |held: &Held| bytes.contains(&held.bytes) && held.values.is::<Vec<T>>();
     let found = KEPT.try_lock().ok().and_then(|mut kept| {
-        let place = kept.iter().rposition(|held| held.values.is::<Vec<T>>())?;
+        let place = kept.iter().rposition(fits)?;
         Some(kept.remove(place).values)
     });
     let vector = found.and_then(|values| values.downcast().ok());
     vector.map_or_else(Vec::new, |vector| *vector)
 }
 
-/// Arrays of earlier results for those that are wanted.
+/// Arrays of earlier results for those that are wanted of so many points.
 pub(crate) fn columns<T: Element + 'static, I: Element + 'static>(
     wanted: Quantities,
+    points: usize,
 ) -> PairColumns<T, I> {
+    let bytes = if points < MANY { OF_FEW } else { OF_MANY };
     PairColumns {
         offsets: Vec::new(),
-        targets: taken(wanted.targets),
-        sources: taken(wanted.sources),
-        images: taken(wanted.images),
-        displacements: taken(wanted.displacements),
-        distances: taken(wanted.distances),
+        targets: taken(wanted.targets, &bytes),
+        sources: taken(wanted.sources, &bytes),
+        images: taken(wanted.images, &bytes),
+        displacements: taken(wanted.displacements, &bytes),
+        distances: taken(wanted.distances, &bytes),
     }
 }
 

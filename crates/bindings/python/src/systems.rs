@@ -142,9 +142,6 @@ fn compact<'py, T: SystemReal + Element, I: PairIndex + Element + Copy>(
     wanted.arrays(py, columns)
 }
 
-/// Number of points from which on a search writes into the memory of earlier results.
-const MANY: usize = 128;
-
 /// What a call says of its systems, but for their points.
 pub(crate) struct Batch {
     offsets: Vec<i64>,
@@ -220,9 +217,7 @@ impl Batch {
         kept: &mut impl FindPairs,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut pairs = kept.take::<T, I>();
-        if rows.len() >= MANY {
-            pairs.give_columns(recycled::columns(wanted.quantities()));
-        }
+        pairs.give_columns(recycled::columns(wanted.quantities(), rows.len()));
         let into = &mut *pairs;
         let columns = detached_or(py, || {
             let systems = Systems::new(rows, &self.offsets, &self.radii);

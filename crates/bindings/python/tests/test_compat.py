@@ -203,6 +203,17 @@ def test_vesin_lists_of_a_gpu_are_made_by_operations_on_whole_arrays(full, dtype
         vesin._on_gpu(points, 0 * box, True, "ij")
 
 
+@pytest.mark.parametrize("full", [False, True])
+def test_vesin_lists_are_sorted_if_that_is_asked_for(full):
+    from nearfield.compat.vesin import NeighborList
+
+    points, box = np.random.default_rng(2).uniform(0, 1, (3000, 3)), np.eye(3)
+    vesin = NeighborList(cutoff=0.1, full_list=full, sorted=True)
+    i, j, S = vesin.compute(points, box, True, "ijS")
+    order = np.lexsort([*S.T[::-1], j, i])
+    assert len(i) > 10_000 and (order == np.arange(len(i))).all()
+
+
 def test_vesin_needs_no_vesin():
     from nearfield.compat.vesin import NeighborList
 

@@ -1,11 +1,13 @@
 """What an engine on a GPU refuses, and takes, of arrays that only claim to be there; without a GPU."""
 
 import gc
+import weakref
 
 import nearfield
 import numpy as np
 import pytest
 from device_arrays import CPU, NAMES, READ_ONLY, ByDLPack, ByInterface, capsule_name, new_capsule
+from nearfield._nearfield import _ArrayAt as ArrayAt
 from nearfield._nearfield import _check_apart as check_apart
 from nearfield._nearfield import _check_points as check
 
@@ -34,6 +36,23 @@ def test_the_interface_is_read(strides):
     assert check(ByInterface(POINTER, (5, 3), **strides)) == (POINTER, [5, 3])
     assert check(ByInterface(0, (0, 3), **strides)) == (0, [0, 3])
     assert check(ByInterface(POINTER, (5, 3), stream=1, **strides)) == (POINTER, [5, 3])
+
+
+def test_an_array_by_its_address_is_read_and_keeps_its_owner():
+    owner = ByInterface(POINTER, (5, 3))
+    array = ArrayAt(owner, POINTER, (5, 3), "<f4")
+    held = weakref.ref(owner)
+    del owner
+    assert check(array) == (POINTER, [5, 3]) and held() is not None
+    del array
+    gc.collect()
+    assert held() is None
+    refused(TypeError, "float32, not int64", ArrayAt(None, POINTER, (5, 3), "<i8"))
+    refused(ValueError, r"\(n, 3\), not \(15,\)", ArrayAt(None, POINTER, (15,), "<f4"))
+    refused(ValueError, "cannot lie at address 0x0", ArrayAt(None, 0, (5, 3), "<f4"))
+    for wrong in [(None, -1, (5, 3), "<f4"), (None, POINTER, 5, "<f4"), (None, POINTER, (5, 3), 4)]:
+        with pytest.raises((TypeError, OverflowError)):
+            ArrayAt(*wrong)
 
 
 @pytest.mark.parametrize("array", [ByDLPack, ByInterface])

@@ -623,6 +623,7 @@ def fake_gpu(monkeypatch):
     monkeypatch.setattr(_nearfield, "DeviceSystemSearch", HostSystems)
     monkeypatch.setattr(_gpu, "MAX_SYSTEM", 100)
     monkeypatch.setattr(_gpu._kept, "idle", {})
+    monkeypatch.setattr(_gpu._kept, "wished", None)
     HostEngine.made.clear()
 
 
@@ -696,6 +697,33 @@ def test_a_gpu_writes_to_the_arrays_that_are_given_out(fake_gpu, count):
     (few,) = _edges.edges(points[: count // 2], radius, "d", **keywords)
     few_kept = _edges.edges(points[: count // 9], radius, "d", **keywords)[0]
     assert few.nbytes and (few_kept.base is None or len(few_kept.base) <= len(few_kept) + 1024 + pairs // 8)
+
+
+def test_an_engine_of_a_gpu_finds_many_points_in_a_box_that_comes_again(fake_gpu, monkeypatch):
+    monkeypatch.setattr(_gpu, "FEW", 50)
+    points, cell, radius = cloud(90)
+    keywords = ALL_KEYWORDS | dict(pbc=True)
+    expected = nearfield.edges(points, radius, "ijSdD", cell=cell, pbc=True, sorted=True)
+    searches = HostSystems.searches
+    for calls in range(4):
+        # Sorted as the other search sorts, whether that is asked for or not.
+        found = _edges.edges(points, radius, "ijSdD", **keywords | dict(cell=cell))
+        for got, wanted in zip(found, expected):
+            np.testing.assert_array_equal(got, wanted)
+        assert len(HostEngine.made) == min(calls, 1)
+    assert HostSystems.searches == searches + 2
+    # A box that changes would start an engine in every step, and few points need none.
+    for step in range(3):
+        _edges.edges(points, radius, "ij", **keywords | dict(cell=cell * (1.1 + step / 10)))
+        _edges.edges(points[:50], radius, "ij", **keywords | dict(cell=cell))
+    assert len(HostEngine.made) == 1
+
+    def refuse(*_):
+        raise ValueError("too far away for cells")
+
+    monkeypatch.setattr(HostEngine, "write_pairs", refuse)
+    found = _edges.edges(points, radius, "ijSdD", **keywords | dict(cell=cell))
+    np.testing.assert_array_equal(found[4], expected[4])
 
 
 def test_engines_of_a_gpu_are_used_again(fake_gpu):
@@ -789,11 +817,12 @@ def test_a_stream_of_cupy_is_that_of_the_gpu():
 
         @staticmethod
         def get_current_stream():
-            return f"stream of {Cuda.current}"
+            return type("Stream", (), {"ptr": 40 + Cuda.current})
 
     cupy = object.__new__(_libraries.CuPy)
     cupy.module = type("cupy", (), {"cuda": Cuda})
-    assert cupy.stream_of(3) == "stream of 3" and Cuda.current == 0
+    address, stays = cupy.stream(3)
+    assert (address, stays.ptr, Cuda.current) == (43, 43, 0)
 
 
 def test_an_edge_list_keeps_its_quantities_and_refuses_what_it_does_not_know():

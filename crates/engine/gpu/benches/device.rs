@@ -6,7 +6,7 @@
 //! `cargo bench -p nearfield-gpu [-- --strategies --cells=KxX,… CLOUD/POINTS/RADIUS[/DOMAIN] …]`;
 //! `--cells` chooses cells to a radius along y and z, and how many along x for each; without
 //! arguments the clouds of the tables in docs/measurements/gpu.md. DOMAIN is `open`, `periodic` (a
-//! box that the cloud fills), `left` (the same, with points that have left it), `unwrapped` (the
+//! box that the cloud fills), `left` (the same, one coordinate of 100 a box outside), `unwrapped` (the
 //! same, all points up to a box outside along each axis), `tilted` or `tilted-left`.
 //! `--strategies` times density and force by all of them.
 #![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
@@ -149,19 +149,20 @@ impl Subject {
 /// The domain of this name around points between about 0 and `side`, which are brought into it.
 fn boxed(points: &mut [[f32; 3]], name: &str, side: f64) -> Option<Domain> {
     let length = side as f32;
-    if matches!(name, "periodic" | "tilted") {
-        let into = |x: f32| (x + 0.5).rem_euclid(length);
-        points.iter_mut().for_each(|at| *at = at.map(into));
+    let mut random = Random::new(3);
+    // Whole boxes that a point is moved along each axis.
+    let mut outside = |x: f32| match name {
+        "unwrapped" => x + (random.below(3) as f32 - 1.0) * length,
+        "left" if random.below(100) == 0 => x + length,
+        _ => x,
+    };
+    if matches!(name, "periodic" | "tilted" | "left" | "unwrapped") {
+        let mut into = |x: f32| outside((x + 0.5).rem_euclid(length));
+        points.iter_mut().for_each(|at| *at = at.map(&mut into));
     }
     match name {
         "open" => Some(Domain::OPEN),
-        "periodic" | "left" => Domain::new([Some(side); 3]).ok(),
-        "unwrapped" => {
-            let mut random = Random::new(3);
-            let mut outside = |x: f32| x + (random.below(3) as f32 - 1.0) * length;
-            points.iter_mut().for_each(|at| *at = at.map(&mut outside));
-            Domain::new([Some(side); 3]).ok()
-        }
+        "periodic" | "left" | "unwrapped" => Domain::new([Some(side); 3]).ok(),
         "tilted" | "tilted-left" => {
             for [x, y, z] in points {
                 *x += 0.2 * *y + 0.1 * *z;

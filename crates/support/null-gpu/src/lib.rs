@@ -205,7 +205,7 @@ answers! {
     cuDeviceGetMemPool(pool: Handle, device: c_int) = Some(POOL);
     cuDeviceCanAccessPeer(can: c_int, device: c_int, peer: c_int) = Some(1);
     cuCtxGetCurrent(context: Handle) = Some(CONTEXT);
-        cuCtxGetLimit(limit: usize, which: c_uint) = Some(1 << 20);
+    cuCtxGetLimit(limit: usize, which: c_uint) = Some(1 << 20);
     cuStreamCreate(stream: Handle, flags: c_uint) = Some(STREAM);
     cuStreamCreateWithPriority(stream: Handle, flags: c_uint, priority: c_int) = Some(STREAM);
     cuMemAllocAsync(address: Address, bytes: usize, stream: Handle) = allocate(bytes);
@@ -496,6 +496,33 @@ pub extern "C" fn cuMemsetD8Async(to: Address, value: u8, bytes: usize, _: Handl
     }
     // SAFETY: a block has those bytes.
     unsafe { place(to).cast::<u8>().write_bytes(value, bytes) };
+    SUCCESS
+}
+
+/// As in the CUDA driver, for the kind of memory, the GPU, and whether the driver moves it.
+///
+/// # Safety
+/// There is room for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuPointerGetAttribute(
+    value: *mut c_void,
+    attribute: c_uint,
+    address: Address,
+) -> Status {
+    const KIND: c_uint = 2;
+    const MANAGED: c_uint = 8;
+    const ORDINAL: c_uint = 9;
+    const DEVICE_MEMORY: c_uint = 2;
+    if !holds(address, 1) {
+        return INVALID_VALUE;
+    }
+    let number = match attribute {
+        KIND => DEVICE_MEMORY,
+        MANAGED | ORDINAL => 0,
+        _ => return INVALID_VALUE,
+    };
+    // SAFETY: the caller's promise.
+    unsafe { value.cast::<c_uint>().write(number) };
     SUCCESS
 }
 

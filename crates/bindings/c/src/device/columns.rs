@@ -11,7 +11,7 @@ use crate::{
 };
 use nearfield::{
     Precision,
-    device::{DeviceColumns, DeviceEngine, DeviceValue, Lent, PointNumber, PositionNumber, Stream},
+    device::{DeviceEngine, DeviceValue, Lent, LentColumns, PointNumber, PositionNumber, Stream},
 };
 
 /// Arrays on the device that pairs are written to, by CUdeviceptr; 0 for those that are not wanted.
@@ -34,15 +34,6 @@ pub struct NfDeviceColumns {
     pub capacity: usize,
     /// An nf_integer: NF_INTEGER_U32, NF_INTEGER_I32 or NF_INTEGER_I64.
     pub integer: u32,
-}
-
-/// The arrays, lent to work on a stream.
-pub(super) struct LentColumns<T, I> {
-    targets: Option<Lent<I>>,
-    sources: Option<Lent<I>>,
-    images: Option<Lent<i32>>,
-    displacements: Option<Lent<T>>,
-    distances: Option<Lent<T>>,
 }
 
 impl NfDeviceColumns {
@@ -90,18 +81,6 @@ impl NfDeviceColumns {
     }
 }
 
-impl<T: DeviceValue, I: DeviceValue> LentColumns<T, I> {
-    pub(super) fn views(&mut self) -> DeviceColumns<'_, T, I> {
-        DeviceColumns {
-            targets: self.targets.as_mut().map(Lent::as_view_mut),
-            sources: self.sources.as_mut().map(Lent::as_view_mut),
-            images: self.images.as_mut().map(Lent::as_view_mut),
-            displacements: self.displacements.as_mut().map(Lent::as_view_mut),
-            distances: self.distances.as_mut().map(Lent::as_view_mut),
-        }
-    }
-}
-
 /// A type that indices of pairs come in.
 pub(super) fn index_type(given: u32) -> Result<NfInteger, Failure> {
     match choice("integer", given, 4)? {
@@ -116,9 +95,9 @@ pub(super) fn index_type(given: u32) -> Result<NfInteger, Failure> {
 }
 
 /// Writes the pairs of two sets to arrays of the caller, in the order of the points that have them,
-/// and returns without waiting. Lists that were found with the geometry that is wanted are taken;
-/// otherwise it searches, as nf_device_engine_pair_geometry() does. Nothing is written from
-/// `capacity` on.
+/// and returns without waiting. Lists that are there are taken, in a box at most twice as wide as
+/// the radius only those with the geometry that is wanted; otherwise it searches. Nothing is
+/// written from `capacity` on.
 ///
 /// What is written counts if nf_device_engine_finish() says so and nf_device_engine_pair_count() is
 /// at most `capacity`. If the count is larger, write again to longer arrays, which does not search

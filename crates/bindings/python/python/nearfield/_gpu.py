@@ -5,10 +5,12 @@ kept between calls, and writes to arrays of the caller or to new ones.
 import numpy as np
 
 from . import _nearfield
-from ._libraries import library_of, on_host
+from ._libraries import library_of, name_of, on_host
 
-# Points of a system that a DeviceSystemSearch takes.
+# Points of a system that a DeviceSystemSearch takes…
 MAX_SYSTEM = 32768
+# …and up to which it takes less time than an engine: it tests all pairs.
+FEW = 1024
 
 
 def _shape(letter, rows):
@@ -19,14 +21,13 @@ def _shape(letter, rows):
 def writable(library, gpu, points, letters, index, out):
     """Arrays of the caller that a GPU writes to; None where results have to be copied there."""
     types = dict(i=index, j=index, S="int32")
-    real = str(points.dtype)
+    real = name_of(points.dtype)
     if not library.writable or index == "uint32" or len(out) != len(letters):
         return None
     arrays = []
     for letter, array in zip(letters, out):
         is_one = library_of(array) is library and library.gpu(array) == gpu
-        kind = types.get(letter, real).rpartition(".")[2]
-        if not is_one or str(array.dtype).rpartition(".")[2] != kind:
+        if not is_one or name_of(array.dtype) != types.get(letter, real):
             return None
         fits = tuple(array.shape[1:]) == _shape(letter, 0)[1:]
         if not fits or not library.is_packed(array) or any(array is one for one in arrays):
@@ -51,11 +52,15 @@ class _Outlet:
         self.arrays = into if into is not None else self._new(rows)
 
     def _new(self, rows):
-        real = str(self.points.dtype).rpartition(".")[2]
+        real = name_of(self.points.dtype)
         return [
             self.library.empty(_shape(letter, rows), self.types.get(letter, real), self.points)
             for letter in self.letters
         ]
+
+    def lent(self):
+        """The arrays as a search takes them."""
+        return [self.library.lent(array) for array in self.arrays]
 
     def holds(self, pairs):
         """Whether all pairs had room; makes longer arrays where they had not."""
@@ -90,6 +95,8 @@ class Kept:
 
     def __init__(self):
         self.idle = {}
+        # What an engine would have for the last call that did without.
+        self.wished = None
 
     def take(self, key, make):
         """An engine, and the number of pairs that it found last."""
@@ -127,6 +134,7 @@ def free_memory():
     engine again. On the host it is that of results which the program has dropped, up to 1 GiB; the
     system takes it by itself, but for 64 MiB, when memory is short (Linux)."""
     _kept.idle.clear()
+    _kept.wished = None
     _nearfield._forget_memory()
 
 
@@ -145,7 +153,7 @@ def on_gpu(
             f"the points are on GPU {gpu}: leave device= out, or copy them to the host for "
             f"{device!r}"
         )
-    kind = str(points.dtype).rpartition(".")[2]
+    kind = name_of(points.dtype)
     precision = {"float32": "f32", "float64": "f64"}.get(kind)
     if precision is None or len(points.shape) != 2 or points.shape[1] != 3:
         raise TypeError(
@@ -153,7 +161,8 @@ def on_gpu(
             f"{tuple(points.shape)}"
         )
     filters = {name: on_host(value) for name, value in filters.items() if value is not None}
-    place = dict(gpu=gpu, stream=library.stream(gpu), precision=precision)
+    stream, stays = library.stream(gpu)
+    place = dict(gpu=gpu, stream=stream, precision=precision)
     if batch_ptr is not None:
         of_pointers = library_of(batch_ptr)
         there = of_pointers.gpu(batch_ptr) if hasattr(batch_ptr, "dtype") else None
@@ -171,7 +180,7 @@ def on_gpu(
                 "radius, one for all or one each, and filters"
             )
         systems = (radius, batch_ptr, cell, on_host(pbc))
-        how = (half, strict, kept)
+        how = (half, strict, kept, stays)
         return _of_systems(library, place, points, systems, how, needed, index, into)
     radius = float(radius)
     cell, pbc = _nearfield._box(on_host(box), on_host(cell), on_host(pbc))
@@ -180,23 +189,45 @@ def on_gpu(
             f"EdgeList: a skin on a GPU is for systems of at most {MAX_SYSTEM} points, and this one "
             f"has {len(points)}: leave the skin out, or give arrays of the host"
         )
-    if other is None and not filters and len(points) <= MAX_SYSTEM:
-        systems = (radius, [0, len(points)], cell, pbc)
-        how = (half, strict, kept)
-        return _of_systems(library, place, points, systems, how, needed, index, into)
     settings = dict(half=half, sorted=sorted, strict=strict, cell=cell, pbc=pbc, **place)
-    for name in ("cutoffs", "k", "rule"):
-        if name in filters:
-            settings[name] = filters.pop(name)
-    if "radii" in filters and "rule" not in settings:
-        settings["rule"] = "symmetric" if other is None else "gather"
-    filters = other, filters, kept
-    return _of_engine(library, radius, settings, points, filters, needed, index, into)
+    if other is not None or filters or len(points) > MAX_SYSTEM:
+        for name in ("cutoffs", "k", "rule"):
+            if name in filters:
+                settings[name] = filters.pop(name)
+        if "radii" in filters and "rule" not in settings:
+            settings["rule"] = "symmetric" if other is None else "gather"
+        filters = other, filters, kept, stays
+        return _of_engine(library, radius, settings, points, filters, needed, index, into)
+    wish = None
+    if len(points) > FEW and library.writable and not isinstance(kept, OfSkin):
+        # The order of the other search, so that nobody sees which one it was.
+        settings["sorted"] = True
+        wish = _key(radius, settings)
+    if wish is not None and (wish == _kept.wished or wish in _kept.idle):
+        try:
+            how = None, {}, kept, stays
+            return _of_engine(library, radius, settings, points, how, needed, index, into)
+        except ValueError:
+            # The other search takes all that an engine does, or says what is wrong.
+            pass
+    systems = (radius, [0, len(points)], cell, pbc)
+    how = (half, strict, kept, stays)
+    arrays = _of_systems(library, place, points, systems, how, needed, index, into)
+    if wish is not None:
+        # An engine takes time to start: only for a box that is asked for again.
+        _kept.wished = wish
+    return arrays
+
+
+def _key(radius, settings):
+    """What tells engines apart."""
+    hashable = lambda value: value.tobytes() if isinstance(value, np.ndarray) else value
+    return ("engine", radius, *settings, *map(hashable, settings.values()))
 
 
 def _of_systems(library, place, points, systems, how, needed, index, into):
     radius, batch_ptr, cell, pbc = systems
-    half, strict, kept = how
+    half, strict, kept, stays = how
     key = ("systems", *place.values(), index, half, strict)
     settings = dict(index="int64" if index == "int64" else "int32", half=half, strict=strict)
     if isinstance(kept, OfSkin):
@@ -218,38 +249,38 @@ def _of_systems(library, place, points, systems, how, needed, index, into):
         if "int64" not in library.index_types:
             # Such a library has no 64-bit types at all.
             return library.to_host(given)
-        return library.plain(library.cast(given, kind))
+        return library.lent(library.plain(library.cast(given, kind)))
 
-    given = (library.plain(points), numbers(radius), numbers(batch_ptr, "int64"))
+    there = library.lent(library.plain(points))
+    given = (there, numbers(radius), numbers(batch_ptr, "int64"))
     how = dict(cell=None if cell is None else numbers(cell), pbc=pbc, quantities=needed)
     if library.writable:
         outlet = _Outlet(library, points, needed, index, into, _room(pairs))
-        while not outlet.holds(pairs := search.neighbors_into(outlet.arrays, *given, **how)):
+        while not outlet.holds(pairs := search.neighbors_into(outlet.lent(), *given, **how)):
             pass
         arrays = outlet.results(pairs)
     else:
         found = search.neighbors(*given, **how)
         arrays = [library.of_device(array) for array in found]
         del found
-    kept.give(key, search, pairs, library.stream_of(place["gpu"]))
+    kept.give(key, search, pairs, stays)
     return arrays
 
 
 def _of_engine(library, radius, settings, points, filters, needed, index, into):
     """By an engine, which also knows filters and large systems."""
-    other, filters, kept = filters
+    other, filters, kept, stays = filters
     # Of others nothing is kept but by a caller who gives the same kinds of filters every time.
     if kept is None and other is None and not filters and "cutoffs" not in settings:
         kept = _kept
-    hashable = lambda value: value.tobytes() if isinstance(value, np.ndarray) else value
-    key = ("engine", radius, *settings, *map(hashable, settings.values()))
+    key = _key(radius, settings)
     make = lambda: _nearfield.DeviceEngine(radius, **settings)
     engine, pairs = (make(), 0) if kept is None else kept.take(key, make)
-    there = library.plain(points)
+    there = library.lent(library.plain(points))
     if len(engine) == 0:
         engine.add_points(there)
         if other is not None:
-            engine.add_points(library.plain(other))
+            engine.add_points(library.lent(library.plain(other)))
     else:
         engine.update(0, there)
     for name, value in filters.items():
@@ -258,7 +289,7 @@ def _of_engine(library, radius, settings, points, filters, needed, index, into):
     if library.writable:
         outlet = _Outlet(library, points, needed, index, into, _room(pairs))
         while True:
-            engine.write_pairs(needed, outlet.arrays, 0, sources)
+            engine.write_pairs(needed, outlet.lent(), 0, sources)
             # False: there was too little room, and there is enough now.
             if engine.finish() and outlet.holds(pairs := engine.pair_count(0, sources)):
                 break
@@ -266,7 +297,7 @@ def _of_engine(library, radius, settings, points, filters, needed, index, into):
     else:
         arrays = _copied(library, engine, needed, len(points), sources)
     if kept is not None:
-        kept.give(key, engine, pairs, library.stream_of(settings["gpu"]))
+        kept.give(key, engine, pairs, stays)
     return arrays
 
 

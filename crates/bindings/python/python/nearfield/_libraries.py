@@ -4,10 +4,20 @@ A library is found by the module of an array's type and imported only then. Each
 operations that `_edges` needs, on arrays of its own, wherever they are.
 """
 
+import functools
+
 import numpy as np
+
+from . import _nearfield
 
 # The type of device that DLPack calls CUDA.
 CUDA = 2
+
+
+@functools.lru_cache(maxsize=64)
+def name_of(dtype):
+    """The name of a type of any library, as NumPy has it; NumPy takes microseconds to make it."""
+    return str(dtype).rpartition(".")[2]
 
 
 class NumPy:
@@ -37,13 +47,10 @@ class NumPy:
             )
         return None
 
-    def stream_of(self, gpu):
-        """The stream that the library works on, None for the default one."""
-        return None
-
     def stream(self, gpu):
-        """Its address, as DeviceEngine takes it."""
-        return None
+        """The stream that the library works on, by its address, as DeviceEngine takes it, and an
+        object that keeps it; None for the default one."""
+        return None, None
 
     def is_recording(self, gpu):
         """Whether the current stream records a CUDA graph."""
@@ -63,6 +70,10 @@ class NumPy:
 
     def plain(self, array):
         """The values as an array that can be handed to an engine of a GPU."""
+        return array
+
+    def lent(self, array):
+        """What `plain` has made, or a new array, for an engine on the current stream."""
         return array
 
     def is_packed(self, array):
@@ -121,6 +132,8 @@ class Torch(NumPy):
         import torch
 
         self.module = torch
+        names = dict(float32="<f4", float64="<f8", int32="<i4", int64="<i8")
+        self.typestrs = {getattr(torch, name): typestr for name, typestr in names.items()}
 
     def gpu(self, array):
         if array.device.type == "cuda":
@@ -129,11 +142,9 @@ class Torch(NumPy):
             raise TypeError(f"a tensor on {array.device}: it must be on the CPU or a CUDA device")
         return None
 
-    def stream_of(self, gpu):
-        return self.module.cuda.current_stream(gpu)
-
     def stream(self, gpu):
-        return self.stream_of(gpu).cuda_stream or None
+        current = self.module.cuda.current_stream(gpu)
+        return current.cuda_stream or None, current
 
     def is_recording(self, gpu):
         with self.module.cuda.device(gpu):
@@ -144,6 +155,13 @@ class Torch(NumPy):
 
     def plain(self, array):
         return array.detach().contiguous()
+
+    def lent(self, array):
+        # By DLPack each array would take ten times as long.
+        typestr = self.typestrs.get(array.dtype)
+        if typestr is None:
+            return array
+        return _nearfield._ArrayAt(array, array.data_ptr(), array.shape, typestr)
 
     def is_packed(self, array):
         return array.is_contiguous() and not array.requires_grad
@@ -251,16 +269,14 @@ class CuPy(NumPy):
     def gpu(self, array):
         return array.device.id
 
-    def stream_of(self, gpu):
+    def stream(self, gpu):
         # The current stream is that of the current device.
         with self.module.cuda.Device(gpu):
-            return self.module.cuda.get_current_stream()
-
-    def stream(self, gpu):
-        return self.stream_of(gpu).ptr or None
+            current = self.module.cuda.get_current_stream()
+        return current.ptr or None, current
 
     def is_recording(self, gpu):
-        stream = self.stream_of(gpu)
+        _, stream = self.stream(gpu)
         return bool(stream.ptr) and stream.is_capturing()
 
     def to_host(self, array):
@@ -268,6 +284,9 @@ class CuPy(NumPy):
 
     def plain(self, array):
         return self.module.ascontiguousarray(array)
+
+    def lent(self, array):
+        return _nearfield._ArrayAt(array, array.data.ptr, array.shape, array.dtype.str)
 
     def of_host(self, array, like):
         with like.device:

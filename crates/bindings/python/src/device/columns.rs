@@ -2,7 +2,7 @@
 
 use super::{given::GivenArray, layout::Dtype};
 use crate::pairs::{Quantity, Wanted};
-use nearfield::device::{DeviceColumns, DeviceValue, Lent, Stream};
+use nearfield::device::{DeviceValue, LentColumns, Stream};
 use pyo3::{exceptions::PyValueError, prelude::*};
 
 /// Which quantity goes to which of the given arrays.
@@ -10,15 +10,6 @@ pub(super) struct OutColumns {
     quantities: Vec<Quantity>,
     /// The type of indices; None if there are none.
     pub(super) index: Option<Dtype>,
-}
-
-/// The arrays, for work on a stream.
-pub(super) struct LentColumns<T, I> {
-    targets: Option<Lent<I>>,
-    sources: Option<Lent<I>>,
-    images: Option<Lent<i32>>,
-    displacements: Option<Lent<T>>,
-    distances: Option<Lent<T>>,
 }
 
 /// Refuses "P", which no GPU writes.
@@ -83,13 +74,7 @@ impl OutColumns {
         stream: &Stream,
         arrays: &[GivenArray],
     ) -> LentColumns<T, I> {
-        let mut lent = LentColumns {
-            targets: None,
-            sources: None,
-            images: None,
-            displacements: None,
-            distances: None,
-        };
+        let mut lent = LentColumns::default();
         for (quantity, array) in self.quantities.iter().zip(arrays) {
             match quantity {
                 Quantity::Targets => lent.targets = Some(array.lend(stream)),
@@ -100,18 +85,6 @@ impl OutColumns {
             }
         }
         lent
-    }
-}
-
-impl<T: DeviceValue, I: DeviceValue> LentColumns<T, I> {
-    pub(super) fn views(&mut self) -> DeviceColumns<'_, T, I> {
-        DeviceColumns {
-            targets: self.targets.as_mut().map(Lent::as_view_mut),
-            sources: self.sources.as_mut().map(Lent::as_view_mut),
-            images: self.images.as_mut().map(Lent::as_view_mut),
-            displacements: self.displacements.as_mut().map(Lent::as_view_mut),
-            distances: self.distances.as_mut().map(Lent::as_view_mut),
-        }
     }
 }
 

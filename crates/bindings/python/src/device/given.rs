@@ -47,6 +47,29 @@ enum Keep {
     Object { _object: Py<PyAny> },
 }
 
+/// A packed array of a library that the package's own modules know, ready for the stream of the
+/// engine that it is for: they read its address, where DLPack would be asked for a capsule.
+#[pyclass(name = "_ArrayAt", module = "nearfield", frozen)]
+pub(crate) struct PyArrayAt {
+    owner: Py<PyAny>,
+    pointer: u64,
+    shape: Vec<i64>,
+    typestr: String,
+}
+
+#[pymethods]
+impl PyArrayAt {
+    #[new]
+    fn new(owner: Py<PyAny>, pointer: u64, shape: Vec<i64>, typestr: String) -> Self {
+        Self {
+            owner,
+            pointer,
+            shape,
+            typestr,
+        }
+    }
+}
+
 /// Refuses what DeviceEngine.add_points() would refuse before it asks the driver, and returns the
 /// address and the shape: for tests where there is no GPU.
 #[pyfunction(name = "_check_points")]
@@ -87,6 +110,18 @@ impl GivenArray {
         gpu: u32,
         stream: StreamNumber,
     ) -> PyResult<Self> {
+        if let Ok(array) = object.cast::<PyArrayAt>() {
+            let (array, py) = (array.get(), object.py());
+            let (pointer, shape) = (array.pointer, &array.shape);
+            return Ok(Self {
+                layout: Layout::of_interface(what, pointer, shape, &array.typestr, None)?,
+                read_only: false,
+                stream: None,
+                _keep: Keep::Object {
+                    _object: array.owner.clone_ref(py),
+                },
+            });
+        }
         if let (Some(device), Some(tensor)) = (
             object.getattr_opt("__dlpack_device__")?,
             object.getattr_opt("__dlpack__")?,
@@ -243,6 +278,9 @@ impl GivenArray {
 
 /// Whether an object says that it is an array on a GPU; all others may be arrays of the host.
 pub(crate) fn is_on_gpu(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if object.is_instance_of::<PyArrayAt>() {
+        return Ok(true);
+    }
     match object.getattr_opt("__dlpack_device__")? {
         Some(device) => Ok(device.call0()?.extract::<(i64, i64)>()?.0 == CUDA),
         None => Ok(object.getattr_opt("__cuda_array_interface__")?.is_some()),

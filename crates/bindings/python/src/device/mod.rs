@@ -30,7 +30,7 @@ mod verlet;
 pub(crate) use array::PyDeviceArray;
 pub(crate) use chunks::PyDeviceListChunks;
 pub(crate) use engine::PyDeviceEngine;
-pub(crate) use given::{check_apart, check_points};
+pub(crate) use given::{PyArrayAt, check_apart, check_points};
 pub(crate) use neighbors::PyDeviceNeighbors;
 pub(crate) use pairs::PyDevicePairs;
 pub(crate) use systems::PyDeviceSystemSearch;

@@ -5,7 +5,7 @@
 
 use super::{all_pairs::all_pairs_programs, systems::systems_programs};
 use crate::{
-    launch::{AscendKernels, GridKernels},
+    launch::{AscendKernels, ColumnPairsKernel, GridKernels},
     program::Program,
     traversal::{Candidates, Filtering, PairProgram, Strategy, Traversal, Work},
 };
@@ -146,7 +146,11 @@ fn double_programs(works: &[Work]) -> Vec<Program> {
         traversal.program()
     };
     let double = Precision::Double;
-    let mut programs = vec![GridKernels::program(double), AscendKernels::program(double)];
+    let mut programs = vec![
+        GridKernels::program(double),
+        AscendKernels::program(double),
+        ColumnPairsKernel::program(double),
+    ];
     let all = works.iter().chain([&geometry]);
     programs.extend(
         all.clone()

@@ -2,17 +2,23 @@
 //!
 //! Results that are given to other libraries need arrays of their own: those of a search are
 //! written again by the next one. So searches of systems write pairs straight to arrays of the
-//! caller, and lists are copied to them by a single kernel, in the order of their targets.
+//! caller, and a single kernel copies lists to them, in the order of their targets. Where a source
+//! is near through one image only, lists are found without the geometry of their pairs, which that
+//! kernel computes from the positions: written beside the lists it would take twice the bytes.
 //!
 //! **Invariant:** nothing is written behind the shortest of the arrays. Pairs that have no room are
 //! counted all the same, so the caller learns how long arrays have to be.
 
-use super::{given_data::PointNumber, gpu::GpuBackend, lists::DeviceLists};
+use super::{
+    given_data::PointNumber, gpu::GpuBackend, lists::DeviceLists, nearest_image::rounded_inverse,
+    stored::candidates, walk::PairOfPoints,
+};
 use crate::{
     error::{Error, ErrorKind},
     handles::{DeviceViewMut, InUse, PositionNumber},
-    launch::{ColumnsKernel, PairOutput, StoredLists},
+    launch::{ColumnsKernel, Lattice, ListedPoints, PairOutput, StoredLists},
     memory::Queue,
+    traversal::Candidates,
 };
 use nearfield_pairs::ListKind;
 
@@ -154,16 +160,27 @@ impl<T: PositionNumber, I: PointNumber> DeviceColumns<'_, T, I> {
     }
 }
 
+impl PairOfPoints<'_> {
+    /// Returns true if a source is near through one image only, so that lists of these points
+    /// without geometry say everything about their pairs.
+    pub fn pairs_follow_from_lists(&self) -> bool {
+        let lattice = &self.lattice;
+        candidates(lattice.lattice(), lattice.largest()) != Candidates::ListedImages
+    }
+}
+
 impl GpuBackend {
     /// Copies lists, which may be provisional, to arrays of the caller: pairs come in the order of
-    /// the targets, and those of a target in the order of its list. Does not wait. The lists come
-    /// with the geometry that is wanted.
+    /// the targets, and those of a target in the order of its list. Does not wait. The lists are
+    /// those of the points. They come with the geometry that is wanted, unless
+    /// [it follows](PairOfPoints::pairs_follow_from_lists).
     ///
     /// # Errors
     /// [`ErrorKind::OtherDevice`], [`ErrorKind::OutOfMemory`], and those of loading and starting a
     /// program.
     pub fn write_columns<T: PositionNumber, I: PointNumber>(
         &self,
+        of: PairOfPoints<'_>,
         lists: &mut DeviceLists,
         to: &mut DeviceColumns<'_, T, I>,
     ) -> Result<(), Error> {
@@ -171,10 +188,34 @@ impl GpuBackend {
         let Some(from) = lists.stored(self)? else {
             return Ok(());
         };
-        if to.output.capacity == 0 {
+        let PairOutput {
+            images,
+            displacements,
+            distances,
+            capacity,
+            ..
+        } = to.output;
+        if capacity == 0 {
             return Ok(());
         }
-        self.shared.columns()?.copy(&self.stream, &from, &to.output)
+        let there = lists.geometry.wanted();
+        let has_all = (images == 0 || there.images)
+            && (displacements == 0 || there.displacements)
+            && (distances == 0 || there.distances);
+        if has_all {
+            return self.shared.columns()?.copy(&self.stream, &from, &to.output);
+        }
+        let lattice = of.lattice.lattice();
+        let points = ListedPoints {
+            lattice: Lattice::of_box(lattice),
+            inverse: rounded_inverse(lattice.domain()),
+            pad: 0,
+            targets: of.targets.positions.address(),
+            sources: of.sources.positions.address(),
+            far: lists.arrays(0).far,
+        };
+        let kernel = self.shared.column_pairs(of.precision())?;
+        kernel.put(&self.stream, &from, &to.output, &points)
     }
 }
 

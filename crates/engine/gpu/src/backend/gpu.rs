@@ -22,8 +22,8 @@ use crate::{
     error::{Error, ErrorKind},
     handles::{Context, DeviceValue, Event, Stream},
     launch::{
-        AscendKernels, ColumnsKernel, GridKernels, PointDataKernels, ShareKernels, SlotKernels,
-        TraversalKernels,
+        AscendKernels, ColumnPairsKernel, ColumnsKernel, GridKernels, PointDataKernels,
+        ShareKernels, SlotKernels, TraversalKernels,
     },
     memory::{HostBuffer, HostCopy, Queue},
     program::{Module, Modules, Program},
@@ -75,6 +75,8 @@ pub(super) struct Shared {
     slots: OnceLock<SlotKernels>,
     /// Loaded when lists are first written to arrays of the caller.
     columns: OnceLock<ColumnsKernel>,
+    /// Loaded when pairs of lists are first computed.
+    column_pairs: [OnceLock<ColumnPairsKernel>; 2],
     /// Loaded when data of points first come from the device.
     point_data: OnceLock<PointDataKernels>,
     /// Loaded when a job first asks for them.
@@ -142,6 +144,21 @@ impl Shared {
         self.loaded(&self.columns, ColumnsKernel::load)
     }
 
+    /// The kernel that computes pairs of lists in a precision, compiled when it is first asked for.
+    ///
+    /// # Errors
+    /// The errors of compiling and loading a program.
+    pub(super) fn column_pairs(&self, precision: Precision) -> Result<&ColumnPairsKernel, Error> {
+        match precision {
+            Precision::Single => self.loaded(&self.column_pairs[0], |modules| {
+                ColumnPairsKernel::load(modules, Precision::Single)
+            }),
+            Precision::Double => self.loaded(&self.column_pairs[1], |modules| {
+                ColumnPairsKernel::load(modules, Precision::Double)
+            }),
+        }
+    }
+
     /// The kernels that take data of points from the device, compiled when they are first asked
     /// for.
     ///
@@ -192,6 +209,7 @@ impl Shared {
             ascend: [const { OnceLock::new() }; 2],
             slots: OnceLock::new(),
             columns: OnceLock::new(),
+            column_pairs: Default::default(),
             point_data: OnceLock::new(),
             id: ContextId::of(&context.0)?,
             context,

@@ -34,6 +34,8 @@ mod all_pairs;
 mod asked;
 mod catalogue;
 mod chunks;
+#[cfg(test)]
+mod column_pairs_on_host;
 mod columns;
 mod counts;
 mod delivery;

@@ -57,7 +57,7 @@ use crate::{
     error::{Error, ErrorKind, fits},
     handles::{DeviceValue, DeviceView, PositionNumber},
     launch::{PairOutput, SystemArrays, SystemsKernels, SystemsStatus, sources, units},
-    memory::Buffer,
+    memory::{Buffer, HostCopy},
     program::Program,
 };
 use bytemuck::{Pod, cast_slice, try_cast_slice_mut};
@@ -98,6 +98,8 @@ pub struct DevicePairs {
     sums: Buffer<u64>,
     /// A single one.
     status: Buffer<SystemsStatus>,
+    /// Where the host reads it.
+    answer: Option<HostCopy<SystemsStatus>>,
     /// Indices of 32 or 64 bits.
     targets: Buffer<u8>,
     /// As well.
@@ -145,6 +147,7 @@ impl Default for DevicePairs {
             units: Buffer::new("blocks of systems"),
             sums: Buffer::new("pairs of blocks"),
             status: Buffer::new("the status of a search"),
+            answer: None,
             targets: Buffer::new("targets of pairs"),
             sources: Buffer::new("sources of pairs"),
             images: Buffer::new("images of pairs"),
@@ -401,16 +404,17 @@ impl GpuBackend {
         let Some(last) = pairs.last else {
             return Ok(SystemsOutcome::Valid(0));
         };
-        let mut status = [SystemsStatus::default()];
-        pairs.status.download(&self.stream, 0, &mut status)?;
-        let [
-            SystemsStatus {
-                fault,
-                bad,
-                pairs: all,
-                ..
-            },
-        ] = status;
+        let answer = match &mut pairs.answer {
+            Some(answer) => answer,
+            none => none.insert(self.host_copy_of(1)?),
+        };
+        pairs.status.start_host_copy(&self.stream, 0, answer, 1)?;
+        let SystemsStatus {
+            fault,
+            bad,
+            pairs: all,
+            ..
+        } = answer.read()?[0];
         if fault.min(bad) != NONE {
             return Ok(SystemsOutcome::Fault(fault.min(bad) as usize));
         }

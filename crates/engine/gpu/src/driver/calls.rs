@@ -10,7 +10,7 @@
 
 use crate::{
     error::{Error, ErrorKind},
-    handles::Context,
+    handles::{Context, is_present},
     version::{Arch, Version},
 };
 use cudarc::{
@@ -27,7 +27,7 @@ use std::{
     fs,
     path::Path,
     ptr, slice,
-    sync::{Arc, OnceLock},
+    sync::Arc,
 };
 
 /// The oldest driver that has all the calls we make and launches kernels from kernels as CUDA 12
@@ -155,11 +155,7 @@ impl Driver {
     /// # Errors
     /// [`ErrorKind::NoDriver`] and [`ErrorKind::DriverTooOld`].
     pub(crate) fn find() -> Result<Self, Error> {
-        // Of a forked child its own: its parent may have been asking when it was forked.
-        static PRESENT: PerProcess<OnceLock<bool>> = PerProcess::empty();
-        // SAFETY: this loads the driver's library, whose initialisers need nothing from us.
-        let load = || unsafe { sys::is_culib_present() };
-        if !PRESENT.get_or_make(OnceLock::new).get_or_init(load) {
+        if !is_present() {
             let reason = "its library libcuda.so.1 cannot be loaded".to_owned();
             return Err(Error::from(ErrorKind::NoDriver { reason }));
         }

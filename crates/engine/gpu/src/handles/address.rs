@@ -1,5 +1,6 @@
 //! What the driver knows of an address.
 
+use super::presence::is_present;
 use cudarc::driver::sys::{self, CUpointer_attribute as Attribute, CUresult};
 
 /// Whose memory an address is in.
@@ -16,8 +17,7 @@ pub enum MemoryKind {
 /// Asks the driver about an address; `None` if it does not know it, as without a
 /// current context or without a driver.
 pub fn memory_at(address: u64) -> Option<MemoryKind> {
-    // SAFETY: this loads the driver's library, whose initialisers need nothing from us.
-    if !unsafe { sys::is_culib_present() } {
+    if !is_present() {
         return None;
     }
     let kind = attribute(address, Attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE)?;

@@ -1,6 +1,9 @@
 //! Contexts, and the one that is current on a thread.
 
-use super::stream::{DriverError, Stream};
+use super::{
+    presence::is_present,
+    stream::{DriverError, Stream},
+};
 use cudarc::driver::{
     CudaContext, result,
     sys::{self, CUcontext, CUdevice_attribute, CUmemPool_attribute},
@@ -198,10 +201,8 @@ impl CurrentContext {
     /// Changes nothing now, and makes the present context current again when dropped: for calls
     /// that change it. Works without a driver too.
     pub fn keep() -> Self {
-        // SAFETY: this loads the driver's library, whose initialisers need nothing from us.
-        let there = unsafe { sys::is_culib_present() };
         Self {
-            before: there.then(Self::now),
+            before: is_present().then(Self::now),
         }
     }
 

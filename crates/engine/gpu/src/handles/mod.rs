@@ -13,6 +13,7 @@ mod array;
 mod context;
 mod copies;
 mod launch;
+mod presence;
 mod stream;
 
 pub use address::{MemoryKind, memory_at};
@@ -23,5 +24,6 @@ pub use array::{
 pub use context::{Context, CurrentContext};
 pub(crate) use launch::Function;
 pub use launch::{KernelArgument, KernelArguments};
+pub(crate) use presence::is_present;
 pub(crate) use stream::FailedCall;
 pub use stream::{DriverError, Event, Stream};

@@ -481,6 +481,25 @@ nearfield_shared::shared_structs! {
         pub(crate) wide: u32,
     }
 
+    /// `ListedPoints` of column_pairs.cuh: the points of lists, whose pairs are each the nearest of
+    /// their images.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct ListedPoints {
+        /// Of the [box](Lattice::of_box) alone.
+        pub(crate) lattice: Lattice,
+        /// Rows of the inverse of the box, rounded.
+        pub(crate) inverse: [[f32; 3]; 3],
+        /// Nothing.
+        pub(crate) pad: u32,
+        /// Three numbers of every target, in the caller's order and in the precision of the
+        /// positions.
+        pub(crate) targets: u64,
+        /// Of every source.
+        pub(crate) sources: u64,
+        /// A `u32`.
+        pub(crate) far: u64,
+    }
+
     /// `PairOutput` of pair_output.cuh: where pairs go. Arrays that are not wanted are 0.
     #[derive(Debug, Clone, Copy, Default)]
     pub(crate) struct PairOutput {
@@ -550,6 +569,7 @@ laid_out_for_kernels!(
     PairArrays,
     Stored,
     StoredLists,
+    ListedPoints,
     Following,
     Judged,
     Arguments,
@@ -564,6 +584,8 @@ laid_out_for_kernels!(
 unsafe impl ValidAsZeroBits for Status {}
 // SAFETY: integers, for which all zero is a value.
 unsafe impl ValidAsZeroBits for Launches {}
+// SAFETY: integers, for which all zero is a value.
+unsafe impl ValidAsZeroBits for SystemsStatus {}
 
 impl Default for Outlet {
     /// Nothing anywhere.

@@ -13,7 +13,7 @@
 //! | `systems` | systems.cu | pairs of many small systems |
 //! | `ascend` | ascend.cu | lists into ascending order, or nearest first |
 //! | `skin_pairs` | skin_pairs.cu | pairs of systems among earlier candidates |
-//! | `columns` | columns.cu | lists as arrays of pairs |
+//! | `columns` | columns.cu, column_pairs.cu | lists as arrays of pairs |
 //! | `stored` | stored.cu, slots.cu | pair kernels over stored lists |
 //! | `point_data` | point_data.cu | data of points that filters read, from the device |
 //! | `user_kernel` | programs of callers | theirs |
@@ -45,7 +45,7 @@ mod user_kernel;
 
 pub(crate) use all_pairs::{AllPairsKernels, RowsOfGrid, Summing};
 pub(crate) use ascend::{AscendKernels, ByDistance, ListsToSort};
-pub(crate) use columns::ColumnsKernel;
+pub(crate) use columns::{ColumnPairsKernel, ColumnsKernel};
 pub(crate) use grid::{GridKernels, ListArrays, Scan, Sorting};
 pub(crate) use images::image_steps;
 pub use kernel::LaunchShape;
@@ -53,8 +53,8 @@ pub(crate) use kernel::{SCAN_TILE, scan_tiles};
 pub use kernel_lattice::KernelLattice;
 pub(crate) use layout::{
     Arguments as ChildArguments, FilteredWalk, Filters, Following, Geometry, Judged, Lattice,
-    Launches, MAX_UNIFORMS, Nearest, Outlet, PairArrays, PairOutput, Parts, Points, Row, Status,
-    Stored, StoredLists, StridedChannels, SystemArrays, SystemsStatus, Table, Walk,
+    Launches, ListedPoints, MAX_UNIFORMS, Nearest, Outlet, PairArrays, PairOutput, Parts, Points,
+    Row, Status, Stored, StoredLists, StridedChannels, SystemArrays, SystemsStatus, Table, Walk,
 };
 pub(crate) use point_data::{PointDataKernels, TakenValues, WIDE_WORDS};
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};

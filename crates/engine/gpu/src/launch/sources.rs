@@ -6,8 +6,8 @@
 //! [`CudaParts::HEADERS`](nearfield_pairs::CudaParts::HEADERS).
 
 use super::layout::{
-    Arguments, Filters, Following, Geometry, Judged, Lattice, Launches, Nearest, Outlet,
-    PairArrays, PairOutput, Parts, Points, Row, Status, Stored, StoredLists, SystemArrays,
+    Arguments, Filters, Following, Geometry, Judged, Lattice, Launches, ListedPoints, Nearest,
+    Outlet, PairArrays, PairOutput, Parts, Points, Row, Status, Stored, StoredLists, SystemArrays,
     SystemsStatus, Walk,
 };
 use super::skin_pairs::{SkinCandidates, SkinStatus};
@@ -125,6 +125,12 @@ const LIST_COLUMNS: Header = Header::new(
     include_str!("../../../../../kernels/cuda/columns.cuh"),
 )
 .with(&[StoredLists::LAYOUT]);
+
+const LIST_PAIRS: Header = Header::new(
+    "column_pairs.cuh",
+    include_str!("../../../../../kernels/cuda/column_pairs.cuh"),
+)
+.with(&[ListedPoints::LAYOUT]);
 
 const LOOK_BACK: Header = Header::new(
     "look_back.cuh",
@@ -420,6 +426,27 @@ pub const COLUMNS: Source = Source {
     kernels: &["columns_of_lists"],
 };
 
+/// Lists as arrays of pairs with their geometry.
+pub const COLUMN_PAIRS: Source = Source {
+    name: "column_pairs",
+    text: include_str!("../../../../../kernels/cuda/column_pairs.cu"),
+    headers: &[
+        CONSTANTS,
+        LOOK_BACK,
+        PAIR_OUTPUT,
+        LIST_COLUMNS,
+        CELLS,
+        CONTRACT,
+        WALK,
+        NEAREST_IMAGE,
+        PAIR_SEEN,
+        LIST_PAIRS,
+    ],
+    layouts: &[],
+    launches_children: false,
+    kernels: &["column_pairs"],
+};
+
 /// The sources that are programs as they stand.
 pub const ALL: &[Source] = &[
     PROBE,
@@ -430,6 +457,7 @@ pub const ALL: &[Source] = &[
     SLOTS,
     POINT_DATA,
     COLUMNS,
+    COLUMN_PAIRS,
 ];
 
 /// The sources that become programs with the macros of a traversal.

@@ -5,7 +5,7 @@
 //! storage of the lists and are provisional as these are.
 
 use super::{
-    engine::{DeviceEngine, no_lists},
+    engine::{DeviceEngine, no_lists, pair},
     lists::DeviceListsView,
 };
 use crate::{Error, ErrorKind, PointSetId, error::MissingLists};
@@ -91,8 +91,10 @@ impl DeviceEngine {
     /// Writes all pairs of two sets to arrays of the caller, in the order of the targets, each with
     /// the numbers that there is an array for. Pairs of a target are in the order of its list.
     ///
-    /// Takes the lists that are there if they are those of the sets as they are and come with the
-    /// geometry that is wanted; otherwise searches as [`pair_geometry`](Self::pair_geometry) does.
+    /// Takes the lists that are there if they are those of the sets as they are and otherwise
+    /// searches. In a box more than twice as wide as the radius, and in open space, pairs are
+    /// computed from lists of any kind as they are written; elsewhere lists have to come with the
+    /// geometry that is wanted, as [`pair_geometry`](Self::pair_geometry) finds them.
     /// What is written is provisional until [`finish`](Self::finish). Nothing is written behind the
     /// shortest array: where there are more [pairs](Self::pair_count) than it has room for, call
     /// this again with longer ones, which does not search again.
@@ -137,7 +139,9 @@ impl DeviceEngine {
             let refused = GpuErrorKind::Precision { found, expected };
             return Err(ErrorKind::Gpu(refused.into()).into());
         }
-        let wanted = GeometryQuantities {
+        self.usable()?;
+        let follows = self.pair(targets, sources)?.pairs_follow_from_lists();
+        let asked = GeometryQuantities {
             images: to.images.is_some(),
             displacements: to.displacements.is_some(),
             distances: to.distances.is_some(),
@@ -145,15 +149,24 @@ impl DeviceEngine {
         };
         let are_there = self
             .current_lists(targets, sources)
-            .is_ok_and(|lists| lists.quantities == wanted);
+            .is_ok_and(|lists| follows || lists.quantities == asked);
         if !are_there {
+            let wanted = if follows {
+                GeometryQuantities::NONE
+            } else {
+                asked
+            };
             self.find(targets, sources, wanted)?;
         }
+        let with = (&self.sets[..], &*self.filters);
+        let of = pair(&self.slots, &self.lattice, with, targets, sources)?;
         let key = (targets.slot(), sources.slot());
         let Some(lists) = self.lists.get_mut(&key) else {
             return Err(no_lists(targets, sources, MissingLists::NotFound));
         };
-        Ok(self.backend.write_columns(&mut lists.storage, to)?)
+        // Whether images have 32-bit numbers is found as they are written.
+        lists.provisional |= asked.images;
+        Ok(self.backend.write_columns(of, &mut lists.storage, to)?)
     }
 
     /// Number of pairs of the lists of two sets, as the last [`finish`](Self::finish) found it.

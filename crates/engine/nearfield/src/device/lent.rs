@@ -7,7 +7,7 @@
 //! Only its constructor has to trust an address, so it is the one unsafe step; all calls that take
 //! the view are safe and check its length and its GPU as they do with any other.
 
-use nearfield_gpu::{DeviceBuffer, DeviceViewMut, Stream};
+use nearfield_gpu::{DeviceBuffer, DeviceColumns, DeviceViewMut, Stream};
 use std::{fmt, mem::ManuallyDrop, ops::Deref};
 
 /// Device memory that is not ours to free, lent for a call: what the engine is given where all that
@@ -55,5 +55,46 @@ impl<T> Drop for Lent<T> {
     fn drop(&mut self) {
         // SAFETY: taken once, here; leaked, because the memory is another's.
         unsafe { ManuallyDrop::take(&mut self.0) }.into_raw();
+    }
+}
+
+/// Arrays of another library that pairs are written to; None for those that are not wanted.
+#[derive(Debug)]
+pub struct LentColumns<T, I> {
+    /// The point of every pair.
+    pub targets: Option<Lent<I>>,
+    /// Its neighbour.
+    pub sources: Option<Lent<I>>,
+    /// Three counts of vectors of every pair.
+    pub images: Option<Lent<i32>>,
+    /// Three numbers of every pair.
+    pub displacements: Option<Lent<T>>,
+    /// A number of every pair.
+    pub distances: Option<Lent<T>>,
+}
+
+impl<T, I> Default for LentColumns<T, I> {
+    /// No arrays.
+    fn default() -> Self {
+        Self {
+            targets: None,
+            sources: None,
+            images: None,
+            displacements: None,
+            distances: None,
+        }
+    }
+}
+
+impl<T, I> LentColumns<T, I> {
+    /// The arrays, as engines take them.
+    pub fn views(&mut self) -> DeviceColumns<'_, T, I> {
+        DeviceColumns {
+            targets: self.targets.as_mut().map(Lent::as_view_mut),
+            sources: self.sources.as_mut().map(Lent::as_view_mut),
+            images: self.images.as_mut().map(Lent::as_view_mut),
+            displacements: self.displacements.as_mut().map(Lent::as_view_mut),
+            distances: self.distances.as_mut().map(Lent::as_view_mut),
+        }
     }
 }

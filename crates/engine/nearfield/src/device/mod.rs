@@ -41,7 +41,7 @@
 //!   [`DeviceListsView`] has the lists of a search. [`DeviceVerletLists`] have a skin.
 //! * [`Context`], [`Stream`], [`Event`] and the arrays [`DeviceBuffer`], [`DeviceView`] and
 //!   [`DeviceViewMut`] are handles of the GPU; failed calls of them return a [`DriverError`].
-//!   [`Lent`] is an array of another library.
+//!   [`Lent`] is an array of another library, [`LentColumns`] are several for pairs.
 //! * [`programs`] is for CUDA kernels of your own, [`copies`] for counted copies and page-locked
 //!   memory, [`interop`] for bindings. Errors of the GPU are in
 //!   [`error::gpu`](crate::error::gpu).
@@ -193,7 +193,7 @@ pub use engine::{DeviceEngine, Progress};
 pub use fields::DeviceFieldsOf;
 pub use geometry::DeviceGeometry;
 pub use helper::CpuHelper;
-pub use lent::Lent;
+pub use lent::{Lent, LentColumns};
 pub use lists::DeviceListsView;
 pub use nearfield_gpu::{
     Context, DeviceArray, DeviceArrayMut, DeviceBuffer, DeviceField, DeviceValue, DeviceView,

@@ -5,7 +5,7 @@
 
 The class and the function have the signatures, results, types and errors of vesin 0.6; they need
 NumPy only. Like vesin they compute in double precision also for float32. What differs: pairs are
-always in the order of ``i``, which vesin promises for ``sorted=True`` only; ``skin`` changes
+always in the order of ``i``, and with ``sorted=True`` in that of (i, j, S); ``skin`` changes
 neither pairs nor speed, because every call searches anew; ``copy`` does nothing. Arrays are of NumPy
 or PyTorch on the CPU, or of PyTorch or CuPy on a GPU, where they stay; there pairs exactly at the
 cut-off may be decided differently.
@@ -105,8 +105,9 @@ class NeighborList:
         self._check_settings(box, periodic)
         letters = "".join(dict.fromkeys(quantities if self.full_list else "ijS" + quantities))
         found = Pairs(
-            points, self.cutoff, letters, cell=box, pbc=periodic, threads=self.n_threads
-        )
+            points, self.cutoff, letters, cell=box, pbc=periodic, threads=self.n_threads,
+            sorted=self.sorted,
+        )  # fmt: skip
         if not self.full_list:
             found.keep(_once(found["i"], found["j"], found["S"]))
         return found

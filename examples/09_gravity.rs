@@ -2,9 +2,10 @@
 //!
 //! ```sh
 //! cargo run --release --example 09_gravity
+//! cargo run --release --example 09_gravity -- stars.png    # and a picture, with some trails
 //! ```
 
-use nearfield_nbody::{Bodies, Integrator, Options, Simulation};
+use nearfield_nbody::{Bodies, Integrator, Moment, Options, Simulation, Story, Trails, draw};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bodies = cluster(512);
@@ -22,14 +23,33 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         before.kinetic,
         before.potential
     );
+    let first = stars.bodies().clone();
+    let moment = |time, energy| Moment { time, energy };
+    let (mut moments, mut trails) = (vec![moment(0.0, before.total())], Trails::default());
+    trails.note(&stars)?;
     for _ in 0..4 {
-        stars.run(32)?;
+        for _ in 0..32 {
+            stars.run(1)?;
+            trails.note(&stars)?;
+        }
         let energy = stars.energy()?;
         let change = (energy.total() - before.total()) / before.total();
         println!(
             "t = {:.3}: energy changed by {change:+.1e} of itself",
             stars.time()
         );
+        moments.push(moment(stars.time(), energy.total()));
+    }
+    let story = Story {
+        first: &first,
+        last: stars.bodies(),
+        moments: &moments,
+        trails: &trails,
+        names: &[],
+    };
+    if let Some(picture) = std::env::args().nth(1) {
+        draw(&picture, &story)?;
+        println!("Wrote {picture}");
     }
     let report = stars.report();
     println!("on {} ({})", report.device, report.reason);

@@ -82,6 +82,10 @@ impl Failure {
                 nearfield_nbody::ErrorKind::File(cause) => code_of_file(cause),
                 _ => 1,
             },
+            Self::DamBreak(error) => match error.kind() {
+                nearfield_dam_break::ErrorKind::Setting { .. } => 2,
+                _ => 1,
+            },
             Self::Engine(error) => code_of_engine(error.kind()),
             Self::Cells(error) => code_of_cells(error),
             _ => 1,

@@ -35,11 +35,13 @@ mod picture;
 mod read;
 mod simulation;
 mod snapshot;
+mod trails;
 
 pub use bodies::Bodies;
 pub use error::{Error, ErrorKind};
 pub use integrator::{Integrator, ParseIntegratorError};
-pub use picture::{Moment, draw};
-pub use read::{BodiesFile, read_bodies, read_bodies_file};
+pub use picture::{Moment, Story, draw};
+pub use read::{BodiesFile, MAX_NAMED, read_bodies, read_bodies_file};
 pub use simulation::{Energy, Options, Simulation};
 pub use snapshot::write_snapshot;
+pub use trails::Trails;

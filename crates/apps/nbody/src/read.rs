@@ -7,8 +7,14 @@ use std::path::Path;
 
 const BODIES: &str = "bodies of a file";
 
+/// Maximum number of bodies whose names are read: a picture with more would not be legible.
+pub const MAX_NAMED: usize = 64;
+
 /// Names of a column or quantity of masses.
 const MASS: [&str; 3] = ["mass", "m", "masses"];
+/// Name of the column of names, and the letters of one that are kept.
+const NAME: &str = "name";
+const MAX_LETTERS: usize = 24;
 /// Names of the columns of positions and velocities.
 const VECTORS: [&str; 6] = ["x", "y", "z", "vx", "vy", "vz"];
 
@@ -31,6 +37,9 @@ pub fn read_bodies(path: impl AsRef<Path>) -> Result<Bodies<f64>, Error> {
 pub struct BodiesFile {
     /// The bodies.
     pub bodies: Bodies<f64>,
+    /// Names of the bodies, from the column `name` of a table; none if it has no such column, or
+    /// more than [`MAX_NAMED`] bodies.
+    pub names: Vec<String>,
     /// Names of the columns or quantities that say nothing of them.
     pub unused: Vec<String>,
 }
@@ -94,7 +103,11 @@ fn of_points(path: &Path) -> Result<BodiesFile, Error> {
             }
         },
     };
-    Ok(BodiesFile { bodies, unused })
+    Ok(BodiesFile {
+        bodies,
+        names: Vec::new(),
+        unused,
+    })
 }
 
 fn triples(data: &PointData<'_>) -> Result<Vec<[f64; 3]>, Shortage> {
@@ -128,7 +141,7 @@ fn of_table(path: &Path, table: &Table) -> Result<BodiesFile, Error> {
     };
     let columns = places.iter().map(|&place| match &table.columns()[place] {
         Column::Numbers(numbers) => Ok(numbers),
-        Column::Text { line, text } => Err(missing(
+        Column::Text { line, text, .. } => Err(missing(
             path,
             format!("line {line}, column {}: {text} is not a number", place + 1),
         )),
@@ -149,8 +162,34 @@ fn of_table(path: &Path, table: &Table) -> Result<BodiesFile, Error> {
         positions: vectors(1)?,
         velocities: vectors(4)?,
     };
+    let names = names_of(table, bodies.len());
+    let named = if names.is_empty() {
+        None
+    } else {
+        table.place(NAME)
+    };
     let others = table.names().iter().enumerate();
-    let others = others.filter(|(place, name)| !places.contains(place) && !name.is_empty());
+    let others = others.filter(|(place, name)| {
+        !places.contains(place) && named != Some(*place) && !name.is_empty()
+    });
     let unused = others.map(|(_, name)| name.clone()).collect();
-    Ok(BodiesFile { bodies, unused })
+    Ok(BodiesFile {
+        bodies,
+        names,
+        unused,
+    })
+}
+
+/// The names of a few bodies, if a column has them.
+fn names_of(table: &Table, bodies: usize) -> Vec<String> {
+    let column = table.place(NAME).map(|place| &table.columns()[place]);
+    match column {
+        Some(Column::Text { rows, .. })
+            if bodies <= MAX_NAMED && rows.lines().count() == bodies =>
+        {
+            let short = |name: &str| name.chars().take(MAX_LETTERS).collect();
+            rows.lines().map(short).collect()
+        }
+        _ => Vec::new(),
+    }
 }

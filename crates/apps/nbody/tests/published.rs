@@ -2,7 +2,8 @@
 
 use nearfield::{Device, all_pairs::Arithmetic, report::SimdLevel};
 use nearfield_nbody::{
-    Bodies, ErrorKind, Integrator, Moment, Options, Simulation, draw, read_bodies, write_snapshot,
+    Bodies, ErrorKind, Integrator, Moment, Options, Simulation, Story, Trails, draw, read_bodies,
+    write_snapshot,
 };
 use std::path::PathBuf;
 
@@ -184,8 +185,22 @@ fn a_snapshot_is_read_back_as_it_was() {
         energy: -0.25 - 1e-6 * time,
     });
     let picture = folder.path().join("run.png");
-    draw(&picture, &bodies, &found, &moments).unwrap();
-    assert!(std::fs::metadata(&picture).unwrap().len() > 10_000);
+    let none = Trails::default();
+    let long = Trails {
+        every: 1,
+        places: (0..240).map(|n| [0.01 * f64::from(n), 0.5]).collect(),
+    };
+    let story = |trails, names| Story {
+        first: &bodies,
+        last: &found,
+        moments: &moments,
+        trails,
+        names,
+    };
+    draw(&picture, &story(&none, &[])).unwrap();
+    let bare = std::fs::metadata(&picture).unwrap().len();
+    draw(&picture, &story(&long, &[])).unwrap();
+    assert!(std::fs::metadata(&picture).unwrap().len() > bare && bare > 10_000);
 }
 
 #[test]

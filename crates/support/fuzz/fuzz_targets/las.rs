@@ -1,4 +1,4 @@
-//! Any bytes as a PDB file.
+//! Any bytes as a laser scan.
 
 #![no_main]
 

@@ -45,6 +45,7 @@ pub const TARGETS: [(&str, Target); 24] = [
     ("poscar", |bytes| readers::read(bytes, Format::Poscar)),
     ("pcd", |bytes| readers::read(bytes, Format::Pcd)),
     ("las", |bytes| readers::read(bytes, Format::Las)),
+    ("gsd", |bytes| readers::read(bytes, Format::Gsd)),
     ("tables", tables::read),
     ("checkpoints", checkpoints::read),
     ("trace", traces::read),

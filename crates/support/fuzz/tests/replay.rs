@@ -192,6 +192,7 @@ targets!(
     poscar,
     pcd,
     las,
+    gsd,
     tables,
     checkpoints,
     trace,

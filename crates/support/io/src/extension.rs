@@ -98,11 +98,14 @@ fn remedy(extension: &str) -> &'static str {
         "bz2" | "xz" | "zip" | "lz4" | "tar" | "7z" => {
             "unpack it first, or pack it by gzip or zstd"
         }
-        "h5" | "hdf5" | "parquet" | "mat" => "save the array by numpy.save as .npy",
+        "h5" | "hdf5" => {
+            "save the array that h5py reads, such as PartType0/Coordinates, by numpy.save as .npy"
+        }
+        "parquet" | "mat" => "save the array by numpy.save as .npy",
         "e57" | "e00" => {
             "PDAL (pdal translate) and CloudCompare convert point clouds to .ply, .pcd or .csv"
         }
-        "traj" | "xtc" | "trr" | "dcd" | "gsd" | "xsf" | "cfg" | "g96" => {
+        "traj" | "xtc" | "trr" | "dcd" | "xsf" | "cfg" | "g96" => {
             "ASE (ase convert), MDAnalysis and OVITO convert files of atoms to .extxyz, .gro or .pdb"
         }
         "stl" | "obj" | "off" | "msh" | "xdmf" | "vtm" | "vti" | "pvtp" | "pvtu" | "pvd" => {
@@ -144,15 +147,16 @@ mod tests {
             assert!(text.starts_with(name), "{text}");
             assert!(
                 text.contains("known are .npy, .npz, .csv, ")
-                    && text.ends_with(", .pcd, .las, .laz"),
+                    && text.ends_with(", .las, .laz, .gsd"),
                 "{text}"
             );
             assert!(text.contains("meshio"), "{text}");
         }
         for (name, tool) in [
             ("a.E57", "PDAL"),
-            ("a.gsd", "ASE"),
+            ("a.dcd", "ASE"),
             ("a.xtc.gz", "MDAnalysis"),
+            ("snapshot.hdf5", "h5py"),
             ("a.csv.bz2", "unpack"),
             ("a.foo", "PDAL point clouds"),
         ] {

@@ -38,10 +38,12 @@ pub enum Format {
     Pcd,
     /// Laser scans (ASPRS), `.las`.
     Las,
+    /// Trajectory of HOOMD-blue, `.gsd`.
+    Gsd,
 }
 
 /// Extensions by which formats are chosen.
-pub(crate) const EXTENSIONS: [(&str, Format); 29] = [
+pub(crate) const EXTENSIONS: [(&str, Format); 30] = [
     ("npy", Format::Npy),
     ("npz", Format::Npz),
     ("csv", Format::Csv),
@@ -71,6 +73,7 @@ pub(crate) const EXTENSIONS: [(&str, Format); 29] = [
     ("pcd", Format::Pcd),
     ("las", Format::Las),
     ("laz", Format::Las),
+    ("gsd", Format::Gsd),
 ];
 
 impl Format {
@@ -99,6 +102,7 @@ impl fmt::Display for Format {
             Self::Ply => "PLY",
             Self::Pcd => "PCD",
             Self::Las => "LAS",
+            Self::Gsd => "GSD",
         })
     }
 }

@@ -34,6 +34,7 @@
 //! | `.ply` | text and both binary encodings, any scalar type | – |
 //! | `.pcd` | text, binary and compressed | – |
 //! | `.las` | LAS 1.0 to 1.4, not compressed, with intensity and classification | – |
+//! | `.gsd` | HOOMD-blue, GSD 1 and 2, any frame, with the box, types and all quantities of particles | – |
 //! | `.vti` | – | quantities on a regular grid ([`write_vti`]) |
 //! | `.html` | – | a page that shows points in a browser ([`write_view`]), at many moments ([`View`]) |
 //!

@@ -10,9 +10,11 @@
 
 pub mod axis;
 mod error;
+mod lines;
 mod picture;
 
 pub use error::{Error, ErrorKind};
+pub use lines::{Line, draw_lines, marker};
 pub use picture::{Picture, Pixel};
 
 use plotters::{

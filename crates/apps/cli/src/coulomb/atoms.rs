@@ -104,7 +104,7 @@ fn of_table(path: &Path, table: &Table, charges: &[&str]) -> Result<Atoms, Failu
     );
     let numbers = |place: usize| match &table.columns()[place] {
         Column::Numbers(numbers) => Ok(numbers),
-        Column::Text { line, text } => Err(refused(
+        Column::Text { line, text, .. } => Err(refused(
             path,
             format!("line {line}, column {}: {text} is not a number", place + 1),
         )),

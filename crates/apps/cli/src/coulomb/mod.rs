@@ -2,6 +2,7 @@
 
 mod atoms;
 mod cutoff;
+mod picture;
 
 use crate::{
     failure::Failure,
@@ -75,6 +76,9 @@ pub(crate) struct Args {
     /// Where to write the potentials: .npy (nz, ny, nx) or .vti
     #[arg(long, value_name = "PATH")]
     output: Option<PathBuf>,
+    /// Draw the potentials in the middle of z to a .png file
+    #[arg(long, value_name = "PATH")]
+    picture: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -85,6 +89,9 @@ impl Args {
     pub(crate) fn files(&self, plan: &mut Plan) {
         plan.print_json(self.json);
         plan.read(&self.atoms);
+        if let Some(path) = &self.picture {
+            plan.write("--picture", path);
+        }
         if let Some(path) = &self.output {
             plan.write("--output", path);
             if self.field && !is_image(path) {
@@ -147,6 +154,9 @@ enum PotentialEngine {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(path) = &args.output {
         files::check_extension(path, "potentials", &["npy", "vti"])?;
+    }
+    if let Some(path) = &args.picture {
+        files::check_extension(path, "pictures", &["png"])?;
     }
     let begin = Instant::now();
     let atoms = atoms::read(&args.atoms, args.charges.as_deref(), args.frame)?;
@@ -239,7 +249,11 @@ impl Run<'_> {
         self.sum(&mut engine, atoms, &mut potentials, &mut field)?;
         let sum = milliseconds(begin);
         let begin = Instant::now();
-        let written = self.write(&potentials, &field)?;
+        let mut written = self.write(&potentials, &field)?;
+        if let Some(path) = &args.picture {
+            picture::draw(path, &self.grid, &potentials)?;
+            written.push(path.clone());
+        }
         let (device, reason) = match &engine {
             PotentialEngine::Cutoff(engine) => engine.device(),
             PotentialEngine::All(sums) => (sums.report().device.to_string(), sums.report().reason),

@@ -1,6 +1,7 @@
 //! `nearfield gravity`: bodies that attract each other.
 
 mod past;
+mod summary;
 
 use crate::{
     failure::Failure,
@@ -15,20 +16,17 @@ use nearfield::{
     all_pairs::{AllPairsReport, Arithmetic, Real},
 };
 use nearfield_files::{Plan, Run, RunFolder, is_frame};
-use nearfield_grid::{
-    Value,
-    memory::{collected, copied, filled},
-};
+use nearfield_grid::memory::{collected, copied, filled};
 use nearfield_nbody::{
-    Bodies, Energy, ErrorKind, Integrator, Moment, Options, Simulation, draw, read_bodies_file,
-    write_snapshot,
+    Bodies, Energy, ErrorKind, Integrator, Moment, Options, Simulation, Story, Trails, draw,
+    read_bodies_file, write_snapshot,
 };
 use past::Past;
-use serde::Serialize;
 use std::{
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
+use summary::{Summary, relative};
 
 /// Names of columns that bodies could have instead of those that they need.
 const USABLE: &[&str] = &["momenta", "momentum", "px", "py", "pz"];
@@ -120,47 +118,6 @@ impl Args {
     }
 }
 
-#[derive(Debug, Serialize)]
-struct Summary {
-    bodies: usize,
-    steps: u64,
-    first_step: u64,
-    time: f64,
-    dt: f64,
-    softening: f64,
-    integrator: String,
-    precision: &'static str,
-    exact: bool,
-    device: String,
-    reason: String,
-    energy_before: Energies,
-    energy_after: Energies,
-    energy_change: f64,
-    momentum_before: [f64; 3],
-    momentum_after: [f64; 3],
-    seconds: f64,
-    interactions_per_second: f64,
-    frames: usize,
-    output: Option<PathBuf>,
-}
-
-#[derive(Debug, Serialize)]
-struct Energies {
-    kinetic: f64,
-    potential: f64,
-    total: f64,
-}
-
-impl From<Energy> for Energies {
-    fn from(energy: Energy) -> Self {
-        Self {
-            kinetic: energy.kinetic,
-            potential: energy.potential,
-            total: energy.total(),
-        }
-    }
-}
-
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match args.precision {
         Precision::F32 => run_in::<f32>(args),
@@ -169,57 +126,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn run_in<T: Real>(args: &Args) -> Result<(), Failure> {
-    let (simulation, past) = start::<T>(args)?;
-    let summary = RunState::new(args, simulation, past)?.run_steps()?;
-    output::print(args.json, &summary, || {
-        let written = summary.output.iter().map(|folder| output::wrote(folder));
-        let lines = [
-            format!("bodies      {}, in {}", summary.bodies, summary.precision),
-            format!(
-                "steps       {} of {}, to t = {} ({})",
-                summary.steps,
-                Value::from(summary.dt),
-                Value::from(summary.time),
-                summary.integrator
-            ),
-            format!(
-                "energy      {} before, {} after: a change of {:.2e}",
-                digits(summary.energy_before.total),
-                digits(summary.energy_after.total),
-                summary.energy_change
-            ),
-            format!(
-                "time        {:.3} s, {:.3e} interactions a second on {} ({})",
-                summary.seconds,
-                summary.interactions_per_second,
-                summary.device,
-                output::brief(&summary.reason)
-            ),
-        ];
-        lines.into_iter().chain(written)
-    })
+    let summary = RunState::new(args, start::<T>(args)?)?.run_steps()?;
+    output::print(args.json, &summary, || summary.lines())
 }
 
-/// Nine digits behind the point, or behind the first where the number is very small or large.
-fn digits(number: f64) -> String {
-    if number == 0.0 || (1e-4..1e9).contains(&number.abs()) {
-        format!("{number:.9}")
-    } else {
-        format!("{number:.9e}")
-    }
-}
-
-/// The change of an energy relative to it; 0 if nothing changed, even for an energy of 0.
-fn relative(change: f64, of: f64) -> f64 {
-    if change == 0.0 {
-        0.0
-    } else {
-        change / of.abs()
-    }
+/// The bodies of a run, their names, and its past if it goes on.
+struct Start<T> {
+    simulation: Simulation<T>,
+    names: Vec<String>,
+    past: Option<Past>,
 }
 
 /// Reads the bodies of the file, or resumes from the checkpoint with the past of its run.
-fn start<T: Real>(args: &Args) -> Result<(Simulation<T>, Option<Past>), Failure> {
+fn start<T: Real>(args: &Args) -> Result<Start<T>, Failure> {
     let mut options = Options {
         device: args.device,
         threads: args.threads,
@@ -237,7 +156,11 @@ fn start<T: Real>(args: &Args) -> Result<(Simulation<T>, Option<Past>), Failure>
         let past = Past::parse(&notes, simulation.bodies().len());
         let past = past
             .map_err(|reason| Failure::Wrong(format!("checkpoint {}: {reason}", path.display())))?;
-        return Ok((simulation, Some(past)));
+        return Ok(Start {
+            simulation,
+            names: past.names.clone(),
+            past: Some(past),
+        });
     };
     options.softening = args.softening.unwrap_or(0.0);
     options.time_step = args.dt.unwrap_or(options.time_step);
@@ -245,7 +168,11 @@ fn start<T: Real>(args: &Args) -> Result<(Simulation<T>, Option<Past>), Failure>
     let found = read_bodies_file(file)?;
     input::notice_unused(file, found.unused.iter().map(String::as_str), &[], USABLE);
     let simulation = Simulation::new(found.bodies.rounded()?, options)?;
-    Ok((simulation, None))
+    Ok(Start {
+        simulation,
+        names: found.names,
+        past: None,
+    })
 }
 
 /// The settings and files that identify the run; a checkpoint adds its input.
@@ -300,6 +227,8 @@ struct RunState<'a, T> {
     energy: Energy,
     momentum: [f64; 3],
     moments: Vec<Moment>,
+    trails: Trails,
+    names: Vec<String>,
     solving: Duration,
     /// The energy that was computed last, and after which step.
     known: (u64, Energy),
@@ -342,18 +271,19 @@ impl Files {
 }
 
 impl<'a, T: Real> RunState<'a, T> {
-    fn new(
-        args: &'a Args,
-        mut simulation: Simulation<T>,
-        past: Option<Past>,
-    ) -> Result<Self, Failure> {
+    fn new(args: &'a Args, start: Start<T>) -> Result<Self, Failure> {
+        let Start {
+            mut simulation,
+            names,
+            past,
+        } = start;
         let energy = simulation.energy()?;
         let run = run_of(args, &simulation, past.as_ref())?;
         let before = args.restart.as_deref().zip(past.as_ref());
         let files = args.output.as_ref();
         let files = files.map(|folder| Files::open(folder, &run, before));
         let mut first = simulation.bodies().rounded::<T>()?;
-        let mut moments = Vec::new();
+        let (mut moments, mut trails) = (Vec::new(), Trails::default());
         if let Some(past) = past {
             let before = Bodies {
                 masses: filled(past.first.len(), 1.0, "positions at first")?,
@@ -361,7 +291,7 @@ impl<'a, T: Real> RunState<'a, T> {
                 positions: past.first,
             };
             first.positions = before.rounded::<T>()?.positions;
-            moments = past.moments;
+            (moments, trails) = (past.moments, past.trails);
         }
         Ok(Self {
             args,
@@ -370,6 +300,8 @@ impl<'a, T: Real> RunState<'a, T> {
             energy,
             momentum: simulation.momentum(),
             moments,
+            trails,
+            names,
             solving: Duration::ZERO,
             known: (simulation.steps(), energy),
             ran: simulation.report(),
@@ -428,6 +360,7 @@ impl<'a, T: Real> RunState<'a, T> {
             frame = (0..frames).find(is_late).unwrap_or(frames);
         } else {
             self.moment(self.energy)?;
+            self.note_trails()?;
             self.snapshot(0)?;
             frame += 1;
         }
@@ -437,12 +370,16 @@ impl<'a, T: Real> RunState<'a, T> {
             let next_save = (done / every).saturating_add(1).saturating_mul(every);
             let next_frame = if frame < frames { step_of(frame) } else { last };
             // A few steps at a time, so that the bar moves.
-            let until = last.min(next_save).min(next_frame).min(done + 16);
+            let mut until = last.min(next_save).min(next_frame).min(done + 16);
+            if self.files.is_some() {
+                until = until.min(self.trails.next(done));
+            }
             let begin = Instant::now();
             self.simulation.run(until - done)?;
             self.solving += begin.elapsed();
             self.ran = self.simulation.report();
             bar.set_position(until);
+            self.note_trails()?;
             if self.is_suspicious() {
                 self.checked_energy()?;
             }
@@ -479,10 +416,23 @@ impl<'a, T: Real> RunState<'a, T> {
             frames,
             moments: copied(&self.moments, "a checkpoint")?,
             first: collected(self.first.positions.iter().map(double), "a checkpoint")?,
+            trails: Trails {
+                every: self.trails.every,
+                places: copied(&self.trails.places, "a checkpoint")?,
+            },
+            names: self.names.clone(),
         };
         Ok(self
             .simulation
             .save(files.folder.join(CHECKPOINT), &past.bytes()?)?)
+    }
+
+    /// Notes where bodies are, if there is to be a picture.
+    fn note_trails(&mut self) -> Result<(), Failure> {
+        if self.files.is_some() {
+            self.trails.note(&self.simulation)?;
+        }
+        Ok(())
     }
 
     fn moment(&mut self, energy: Energy) -> Result<(), Failure> {
@@ -514,12 +464,14 @@ impl<'a, T: Real> RunState<'a, T> {
         let energy = self.known.1;
         let (simulation, options) = (&self.simulation, self.simulation.options());
         if let Some(folder) = &self.args.output {
-            draw(
-                folder.join(PICTURE),
-                &self.first,
-                simulation.bodies(),
-                &self.moments,
-            )?;
+            let story = Story {
+                first: &self.first,
+                last: simulation.bodies(),
+                moments: &self.moments,
+                trails: &self.trails,
+                names: &self.names,
+            };
+            draw(folder.join(PICTURE), &story)?;
         }
         let (bodies, report) = (simulation.bodies().len(), self.ran);
         let steps = simulation.steps() - self.first_step;

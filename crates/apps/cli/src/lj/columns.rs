@@ -214,7 +214,7 @@ fn wanted() -> Vec<&'static str> {
 fn of_column<'t>(path: &Path, table: &'t Table, place: usize) -> Result<&'t [f64], Failure> {
     match &table.columns()[place] {
         Column::Numbers(numbers) => Ok(numbers),
-        Column::Text { line, text } => Err(Failure::Wrong(format!(
+        Column::Text { line, text, .. } => Err(Failure::Wrong(format!(
             "{}, line {line}, column {}: {text} is not a number",
             path.display(),
             place + 1

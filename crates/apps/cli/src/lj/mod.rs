@@ -5,6 +5,7 @@ mod args;
 mod columns;
 mod forces;
 mod input;
+mod picture;
 mod run;
 
 pub(crate) use args::Args;

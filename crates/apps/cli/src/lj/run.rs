@@ -1,6 +1,6 @@
 //! A run of `nearfield lj --steps`: its files and its summary.
 
-use super::forces;
+use super::{forces, picture};
 use crate::{
     failure::Failure,
     files::{self, GrowingTable, goes_on, open_growing, remove_leftovers},
@@ -46,9 +46,9 @@ pub(crate) struct Args {
     /// moment on; in a new folder, with files of their own
     #[arg(long, value_name = "FILE", requires = "steps", conflicts_with_all = ["file", "frame", "temperature"])]
     pub(super) restart: Option<PathBuf>,
-    /// With --steps: folder for trajectory.extxyz (positions, velocities, forces), observations.csv
-    /// and run.checkpoint, made when missing. Without: file for positions and forces, .extxyz or
-    /// .csv
+    /// With --steps: folder for trajectory.extxyz (positions, velocities, forces),
+    /// observations.csv, lj.png and run.checkpoint, made when missing. Without: file for positions
+    /// and forces, .extxyz or .csv
     #[arg(long, value_name = "PATH")]
     pub(super) output: Option<PathBuf>,
 }
@@ -90,6 +90,7 @@ const SKIN: f64 = 0.12;
 const TRAJECTORY: &str = "trajectory.extxyz";
 const OBSERVATIONS: &str = "observations.csv";
 const CHECKPOINT: &str = "run.checkpoint";
+const PICTURE: &str = "lj.png";
 
 fn temperature(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>();
@@ -113,7 +114,7 @@ impl Args {
         }
         let checkpoints = self.checkpoint.is_some() && self.restart.is_none();
         plan.write_into("--output", folder, move |name| {
-            [TRAJECTORY, OBSERVATIONS].contains(&name) || checkpoints && name == CHECKPOINT
+            [TRAJECTORY, OBSERVATIONS, PICTURE].contains(&name) || checkpoints && name == CHECKPOINT
         });
     }
 
@@ -180,7 +181,7 @@ impl Args {
             files.observe(simulation, &guard)?;
         }
         let bar = progress_bar(steps);
-        for _ in 0..steps {
+        for step in 1..=steps {
             simulation.step(self.dt)?;
             if let Some(potential) = simulation.potential() {
                 guard.check_potential(simulation.steps(), potential)?;
@@ -191,6 +192,10 @@ impl Args {
                     Some(files) => files.observe(simulation, &guard)?,
                     None => guard.check(&simulation.observe()?)?,
                 }
+            }
+            // Before the last checkpoint: from there nothing is left to do.
+            if let Some(files) = files.as_mut().filter(|_| step == steps) {
+                files.draw()?;
             }
             let due = self
                 .checkpoint
@@ -251,6 +256,13 @@ impl Files {
         let notes = self.run.clone().grown(grown).to_text();
         let checkpoint = simulation.checkpoint()?.with_notes(notes.into_bytes());
         Ok(checkpoint.write(self.folder.join(CHECKPOINT))?)
+    }
+
+    /// Draws the picture of the observations so far.
+    fn draw(&mut self) -> Result<(), Failure> {
+        self.observations.grown()?;
+        let at = |name| self.folder.join(name);
+        picture::draw(&at(PICTURE), &at(OBSERVATIONS))
     }
 
     fn observe(&mut self, simulation: &mut Simulation, guard: &EnergyGuard) -> Result<(), Failure> {

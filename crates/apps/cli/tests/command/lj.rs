@@ -75,6 +75,7 @@ fn lj_runs_and_goes_on_from_a_checkpoint() {
     let read = |name: &str| std::fs::read(place.0.path().join(name)).unwrap();
     assert!(read("one/trajectory.extxyz") == read("two/trajectory.extxyz"));
     assert!(read("one/run.checkpoint") == read("two/run.checkpoint"));
+    assert!(read("one/lj.png") == read("two/lj.png") && read("one/lj.png").len() > 10_000);
     let table = String::from_utf8(read("two/observations.csv")).unwrap();
     assert_eq!(table.lines().count(), 6, "{table}");
 }

@@ -1,6 +1,7 @@
 //! `nearfield gravity` and `nearfield coulomb`.
 
 use crate::{Workplace, text, words};
+use nearfield_plot::Picture;
 use serde_json::Value;
 use std::path::Path;
 
@@ -150,6 +151,20 @@ fn coulomb_gives_the_potentials_of_atoms_as_arrays_and_images() {
     for (found, expected) in field[3..6].iter().zip([2.0 - far, 0.0, 5.0 * far]) {
         assert!((found - expected).abs() < 1e-6, "{field:?}");
     }
+    let picture = place.0.path().join("potential.png");
+    let drawn = run(&["--picture", text(&picture)]);
+    assert_eq!(drawn["output"].as_array().unwrap().len(), 1);
+    let shown = Picture::read_png(&picture).unwrap();
+    // The charge of 2 has neighbours of positive potential in a row: warm colours, on white.
+    let warm = shown
+        .pixels()
+        .iter()
+        .filter(|[red, _, blue]| *red > 180 && *blue < 160);
+    assert!(shown.size() == (900, 780) && warm.count() > 10_000);
+    place.misused(
+        "pictures are written as .png",
+        &words("coulomb atoms.csv --grid 2,2,2 --spacing 1 --picture a.jpg"),
+    );
     let image = place.0.path().join("potential.vti");
     run(&["--field", "--output", text(&image)]);
     let start = String::from_utf8_lossy(&std::fs::read(&image).unwrap()[..600]).into_owned();

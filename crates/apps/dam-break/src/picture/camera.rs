@@ -158,6 +158,12 @@ impl Camera {
         self.center + Vec2::new(ray.x, -ray.y) * self.focal
     }
 
+    /// A ray in the scene: its origin, and its change per unit of depth.
+    #[inline]
+    pub(super) fn scene_ray(&self, ray: Ray) -> (Vec3, Vec3) {
+        (self.scene(ray.origin), self.scene_direction(ray.per_depth))
+    }
+
     /// The ray through a point of the picture.
     #[inline]
     pub(super) fn ray(&self, pixel: Vec2) -> Ray {

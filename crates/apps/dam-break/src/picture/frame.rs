@@ -41,7 +41,7 @@ pub struct Frame<'a> {
     /// dimensions) and its height, whatever axis points upwards.
     pub tank: [f32; 3],
     /// Lowest and highest corners of boxes in the tank, in metres: along x, in
-    /// depth and height. Their edges are drawn.
+    /// depth and height: solids, with their edges.
     pub obstacles: &'a [[[f32; 3]; 2]],
     /// Which axis of the positions points upwards.
     pub up: Up,

@@ -2,11 +2,12 @@
 //!
 //! A [`Frame`] is drawn on the CPU: every particle becomes an exactly
 //! intersected sphere in a depth buffer, which is then lit, darkened in its
-//! crevices and labelled. The rasteriser is our own, because no CPU library
-//! draws spheres with a depth buffer: `tiny-skia` and `plotters` have none, and
-//! `euc` draws triangles. [`Animation`] strings frames together into a looping
-//! GIF; its palette and ordered dithering are our own too, because the
-//! quantiser of the `gif` crate (NeuQuant) loses colours that few pixels have.
+//! crevices and labelled. Small spheres are lit as parts of a smoothed surface.
+//! The rasteriser is our own, because no CPU library draws spheres with a depth
+//! buffer: `tiny-skia` and `plotters` have none, and `euc` draws triangles.
+//! [`Animation`] strings frames together into a looping GIF; its palette and
+//! ordered dithering are our own too, because the quantiser of the `gif` crate
+//! (NeuQuant) loses colours that few pixels have.
 //! [`front_plot`] compares the front with experiments. Fonts are embedded, so a
 //! picture looks the same everywhere.
 //!
@@ -24,6 +25,7 @@ mod plot;
 mod raster;
 mod render;
 mod shading;
+mod smooth;
 mod stage;
 mod surroundings;
 mod tank;

@@ -26,15 +26,6 @@ const BROAD: (f32, f32) = (16.0, 1.5);
 /// Largest reach in samples, so that close-ups stay cheap and local.
 const LONGEST_REACH: f32 = 90.0;
 
-/// Which neighbours count.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Reach {
-    /// Those that shape the whole.
-    Broad,
-    /// Those and the closest ones.
-    Both,
-}
-
 /// Places of the probes in a disc of radius 1.
 pub(super) struct Probes {
     /// Differently turned, one pattern for each sample of a pixel.
@@ -78,10 +69,11 @@ pub(super) struct Surface {
 }
 
 /// Share of the light that reaches a view point with the given normal, seen at `pixel`; in [0, 1].
+/// The gaps between particles count by the share `gaps`.
 pub(super) fn openness(
     stage: &Stage<'_>,
     probes: &[Vec2],
-    reach: Reach,
+    gaps: f32,
     pixel: Vec2,
     surface: Surface,
 ) -> f32 {
@@ -89,9 +81,10 @@ pub(super) fn openness(
         let blocked = obscurance(stage, probes, pixel, surface, radii * stage.radius);
         (1.0 - strength * blocked).max(0.0)
     };
-    match reach {
-        Reach::Broad => open(BROAD),
-        Reach::Both => open(BROAD) * open(FINE),
+    if gaps > 0.0 {
+        open(BROAD) * (1.0 - gaps * (1.0 - open(FINE)))
+    } else {
+        open(BROAD)
     }
 }
 
@@ -136,7 +129,7 @@ mod tests {
 
     /// Openness at the middle of a picture of one sphere with others around it,
     /// all in one plane facing the viewer.
-    fn openness_of_the_middle(others: &[[f32; 3]], reach: Reach) -> f32 {
+    fn openness_of_the_middle(others: &[[f32; 3]], gaps: f32) -> f32 {
         let mut positions = others.to_vec();
         positions.push([2.0, 0.0, 1.0]);
         let frame = Frame {
@@ -159,7 +152,7 @@ mod tests {
         openness(
             &stage,
             probes.of_one(0),
-            reach,
+            gaps,
             stage.camera.pixel(beside),
             Surface {
                 point: beside,
@@ -170,8 +163,8 @@ mod tests {
 
     #[test]
     fn neighbors_darken_a_gap_and_a_lonely_sphere_stays_bright() {
-        let alone = openness_of_the_middle(&[], Reach::Both);
-        let beside = openness_of_the_middle(&[[2.4, 0.0, 1.0]], Reach::Both);
+        let alone = openness_of_the_middle(&[], 1.0);
+        let beside = openness_of_the_middle(&[[2.4, 0.0, 1.0]], 1.0);
         assert!(alone > 0.8, "{alone}");
         assert!(
             beside < alone - 0.05,
@@ -180,9 +173,9 @@ mod tests {
     }
 
     #[test]
-    fn more_reaches_never_brighten() {
-        let broad = openness_of_the_middle(&[[2.4, 0.0, 1.0]], Reach::Broad);
-        let both = openness_of_the_middle(&[[2.4, 0.0, 1.0]], Reach::Both);
+    fn gaps_never_brighten() {
+        let broad = openness_of_the_middle(&[[2.4, 0.0, 1.0]], 0.0);
+        let both = openness_of_the_middle(&[[2.4, 0.0, 1.0]], 1.0);
         assert!(both <= broad && (0.0..=1.0).contains(&both));
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct Line {
     ends: [Vec3; 2],
     pen: Pen,
     color: Vec3,
+    /// Depth by which it may lie behind what is seen and still be drawn.
+    slack: f32,
 }
 
 /// The tank's edges and floor grid, which show where no fluid lies in front.
@@ -46,20 +48,28 @@ pub(super) fn outline(stage: &Stage<'_>) -> Vec<Line> {
         ends: ends.map(|end| stage.camera.view(end + forward)),
         pen,
         color,
+        slack: 0.0,
     };
     let grid = (stage.tank.floor_grid().into_iter()).map(|ends| line(ends, grid, Vec3::ZERO));
     let edges = (stage.tank.edges().into_iter()).map(|ends| line(ends, edge, forward));
-    let boxes = stage
-        .obstacles()
-        .flat_map(|corners| stage.tank.box_edges(corners));
-    let boxes = boxes.map(|ends| line(ends, edge, forward));
+    let boxes = (stage.blocks.iter()).flat_map(|&corners| stage.tank.box_edges(corners));
+    // Edges of a box lie in its faces.
+    let boxes = boxes.map(|ends| Line {
+        slack: stage.radius,
+        ..line(ends, edge, Vec3::ZERO)
+    });
     grid.chain(edges).chain(boxes).collect()
 }
 
 impl Line {
     /// Draws the part of the line that crosses these rows.
     pub(super) fn draw(&self, stage: &Stage<'_>, canvas: &mut Canvas) {
-        let Self { ends, pen, color } = *self;
+        let Self {
+            ends,
+            pen,
+            color,
+            slack,
+        } = *self;
         let [from, to] = ends.map(|view| stage.camera.pixel(view));
         let length = (to - from).length();
         if !(length > 0.0 && length.is_finite()) {
@@ -94,7 +104,7 @@ impl Line {
                     - offset.perp_dot(along).abs().max(overshoot))
                 .clamp(0.0, 1.0);
                 let depth = depth_between(ends, share.clamp(0.0, 1.0));
-                let hidden = stage.hits.depth(column, row) < depth;
+                let hidden = stage.hits.depth(column, row) + slack < depth;
                 if coverage > 0.0 && !hidden {
                     let row = row as usize - canvas.first;
                     let sample = &mut canvas.colors[row * canvas.width + column as usize];

@@ -4,7 +4,8 @@
 //! clean seams. A thread draws a band of rows at a time, with all spheres that reach into it, so no
 //! two threads write to one place. The nearest hit wins, and of several at one depth that of the
 //! first sphere, whatever the order: the result does not depend on the number of threads. Spheres
-//! are drawn roughly from front to back, so that early spheres hide most of the later ones.
+//! are drawn roughly from front to back, so that early spheres hide most of the later ones. Boxes
+//! come last, by the same rule.
 
 use std::ops::Range;
 
@@ -81,6 +82,8 @@ impl Hits {
 
 /// No sphere.
 pub(super) const NOTHING: u32 = u32::MAX;
+/// A box instead of a sphere.
+pub(super) const BLOCK: u32 = u32::MAX - 1;
 
 /// A row of hits.
 pub(super) struct Line<'a> {
@@ -157,12 +160,13 @@ impl Silhouette {
 }
 
 /// Finds for every pixel the nearest of `count` spheres of `radius`, whose view points `center`
-/// returns. Spheres that reach behind the eye are left out.
-pub(super) fn nearest_spheres(
+/// returns, or of `blocks`: lowest and highest corners of boxes in the scene. Spheres that reach
+/// behind the eye are left out.
+pub(super) fn nearest(
     camera: &Camera,
-    count: usize,
-    center: impl Fn(usize) -> Vec3 + Sync,
+    (count, center): (usize, impl Fn(usize) -> Vec3 + Sync),
     radius: f32,
+    blocks: &[[Vec3; 2]],
     [width, height]: [usize; 2],
     mut storage: Storage,
 ) -> Hits {
@@ -194,6 +198,9 @@ pub(super) fn nearest_spheres(
             };
             for sphere in within.into_iter().filter_map(seen) {
                 band.draw(camera, &sphere, radius);
+            }
+            for block in blocks {
+                band.draw_block(camera, block);
             }
         });
     Hits {
@@ -280,16 +287,50 @@ struct Band<'a> {
 }
 
 impl Band<'_> {
-    /// Offers a sphere to all pixels that might see it.
-    fn draw(&mut self, camera: &Camera, sphere: &Silhouette, radius: f32) {
-        let rows = self.depths.len() / self.width;
-        let rows = sphere.rows.start.max(self.first)..sphere.rows.end.min(self.first + rows);
-        let columns = sphere.columns.clone();
+    /// Those of these rows of the picture that are here.
+    fn within(&self, rows: &Range<usize>) -> Range<usize> {
+        let end = self.first + self.depths.len() / self.width;
+        rows.start.max(self.first)..rows.end.min(end)
+    }
+
+    /// Marks the tiles of a rectangle of the picture.
+    fn mark(&mut self, columns: &Range<usize>, rows: &Range<usize>) {
         for row in rows.start / TILE..rows.end.div_ceil(TILE) {
             let first = (row - self.first / TILE) * self.width.div_ceil(TILE);
             let tiles = columns.start / TILE..columns.end.div_ceil(TILE);
             self.tiles[first + tiles.start..first + tiles.end].fill(true);
         }
+    }
+
+    /// Offers a box to all pixels that might see it.
+    fn draw_block(&mut self, camera: &Camera, block: &[Vec3; 2]) {
+        let [columns, rows] = extent(camera, block);
+        let (rows, columns) = (
+            self.within(&rows),
+            columns.start..columns.end.min(self.width),
+        );
+        if rows.is_empty() || columns.is_empty() {
+            return;
+        }
+        self.mark(&columns, &rows);
+        for row in rows {
+            let start = (row - self.first) * self.width;
+            let rays = camera.rays(row as f32 + 0.5);
+            for column in columns.clone() {
+                let found = enter(camera, rays.at(column as f32 + 0.5), block);
+                if found < self.depths[start + column] {
+                    self.depths[start + column] = found;
+                    self.spheres[start + column] = BLOCK;
+                }
+            }
+        }
+    }
+
+    /// Offers a sphere to all pixels that might see it.
+    fn draw(&mut self, camera: &Camera, sphere: &Silhouette, radius: f32) {
+        let rows = self.within(&sphere.rows);
+        let columns = sphere.columns.clone();
+        self.mark(&columns, &rows);
         for row in rows {
             let start = (row - self.first) * self.width;
             let places = start + columns.start..start + columns.end;
@@ -309,6 +350,41 @@ impl Band<'_> {
                 *owner = if wins { sphere.index } else { *owner };
             }
         }
+    }
+}
+
+/// Columns and rows of the pixels that might see a box.
+fn extent(camera: &Camera, [low, high]: &[Vec3; 2]) -> [Range<usize>; 2] {
+    let corner = |bits: usize| {
+        let end = |axis: usize| if bits >> axis & 1 == 0 { low } else { high }[axis];
+        camera.view(Vec3::new(end(0), end(1), end(2)))
+    };
+    let (mut first, mut last) = (Vec2::INFINITY, Vec2::NEG_INFINITY);
+    for corner in (0..8).map(corner) {
+        if !(corner.z > 0.0 && corner.is_finite()) {
+            return [0..usize::MAX, 0..usize::MAX];
+        }
+        let pixel = camera.pixel(corner);
+        (first, last) = (first.min(pixel), last.max(pixel));
+    }
+    [0, 1].map(|axis| first[axis] as usize..(last[axis] as usize).saturating_add(1))
+}
+
+/// Depth at which a ray enters a box in the scene; infinite if it misses it.
+fn enter(camera: &Camera, ray: Ray, [low, high]: &[Vec3; 2]) -> f32 {
+    let (from, direction) = camera.scene_ray(ray);
+    let (mut enters, mut leaves) = (0.0, f32::INFINITY);
+    for axis in 0..3 {
+        // Not a number where a ray runs within a face: it counts as inside, as `min` and `max` do.
+        let at = |end: &Vec3| (end[axis] - from[axis]) / direction[axis];
+        let (one, other) = (at(low), at(high));
+        enters = one.min(other).max(enters);
+        leaves = one.max(other).min(leaves);
+    }
+    if enters <= leaves && enters > 0.0 {
+        enters
+    } else {
+        f32::INFINITY
     }
 }
 
@@ -355,11 +431,11 @@ mod tests {
             let centers: Vec<Vec3> = (0..60)
                 .map(|_| camera.view(Vec3::new(random(), random(), random())))
                 .collect();
-            let hits = nearest_spheres(
+            let hits = nearest(
                 &camera,
-                60,
-                |i| centers[i],
+                (60, |i| centers[i]),
                 0.3,
+                &[],
                 [64, 48],
                 Storage::default(),
             );
@@ -384,11 +460,11 @@ mod tests {
             Vec3::new(0.0, 0.0, 0.1),
             Vec3::INFINITY,
         ];
-        let hits = nearest_spheres(
+        let hits = nearest(
             &camera,
-            4,
-            |i| centers[i],
+            (4, |i| centers[i]),
             0.3,
+            &[],
             [64, 48],
             Storage::default(),
         );
@@ -399,11 +475,11 @@ mod tests {
     #[test]
     fn of_spheres_at_one_place_the_first_is_seen_whatever_the_order() {
         let [camera, _] = cameras();
-        let hits = nearest_spheres(
+        let hits = nearest(
             &camera,
-            5000,
-            |_| Vec3::Z * 8.0,
+            (5000, |_| Vec3::Z * 8.0),
             0.3,
+            &[],
             [64, 48],
             Storage::default(),
         );
@@ -413,11 +489,72 @@ mod tests {
     }
 
     #[test]
+    fn boxes_are_seen_where_a_march_along_the_ray_meets_them_first() {
+        let blocks = [
+            [Vec3::new(-1.0, -0.5, -1.0), Vec3::new(0.5, 0.5, 0.25)],
+            [Vec3::new(0.0, 1.0, -1.5), Vec3::new(1.5, 1.5, 1.0)],
+        ];
+        let inside = |point: Vec3| {
+            let within =
+                |[low, high]: &[Vec3; 2]| point.cmpge(*low).all() && point.cmple(*high).all();
+            blocks.iter().any(within)
+        };
+        for camera in cameras() {
+            let center = camera.view(Vec3::new(-0.5, -1.0, 0.0));
+            let storage = Storage::default();
+            let hits = nearest(&camera, (1, |_| center), 0.3, &blocks, [64, 48], storage);
+            let mut kinds = [0; 3];
+            for at in 0..64 * 48 {
+                let (column, row) = (at % 64, at / 64);
+                let ray = camera.ray(Vec2::new(column as f32 + 0.5, row as f32 + 0.5));
+                let at = |depth: f32| camera.scene(ray.origin + ray.per_depth * depth);
+                let steps = (0..4000).map(|step| step as f32 * 0.005);
+                let met = steps
+                    .filter(|&depth| inside(at(depth)))
+                    .fold(f32::INFINITY, f32::min);
+                let sphere = intersect(ray, center, 0.3);
+                let depth = hits.depth(column, row);
+                let seen = hits.line(row as usize).spheres[column as usize];
+                if sphere < met - 0.01 {
+                    assert_eq!((depth, seen), (sphere, 0));
+                    kinds[0] += 1;
+                } else if met < f32::INFINITY && sphere > met + 0.01 {
+                    assert!(
+                        seen == BLOCK && (depth - met).abs() < 0.011,
+                        "{depth}, {met}"
+                    );
+                    kinds[1] += 1;
+                }
+                kinds[2] += usize::from(depth == f32::INFINITY);
+                assert!(
+                    depth == f32::INFINITY
+                        || hits.may_be_near(Vec2::new(column as f32, row as f32))
+                );
+            }
+            assert!(kinds.iter().all(|&kind| kind > 10), "{kinds:?}");
+        }
+    }
+
+    #[test]
     fn an_empty_picture_and_an_empty_scene_are_fine() {
         let [camera, _] = cameras();
-        let empty = nearest_spheres(&camera, 1, |_| Vec3::Z, 0.3, [0, 0], Storage::default());
+        let empty = nearest(
+            &camera,
+            (1, |_| Vec3::Z),
+            0.3,
+            &[],
+            [0, 0],
+            Storage::default(),
+        );
         assert_eq!(empty.depth(0, 0), f32::INFINITY);
-        let nothing = nearest_spheres(&camera, 0, |_| Vec3::Z, 0.3, [4, 4], Storage::default());
+        let nothing = nearest(
+            &camera,
+            (0, |_| Vec3::Z),
+            0.3,
+            &[],
+            [4, 4],
+            Storage::default(),
+        );
         assert_eq!(nothing.depth(1, 1), f32::INFINITY);
     }
 }

@@ -7,9 +7,10 @@
 use glam::{Vec2, Vec3};
 
 use super::camera::Ray;
+use super::colors::from_hex;
 use super::frame::{SAMPLES, View};
-use super::occlusion::{Probes, Reach, Surface, openness};
-use super::raster::{Line, NOTHING};
+use super::occlusion::{Probes, Surface, openness};
+use super::raster::{BLOCK, Line, NOTHING};
 use super::stage::{PENUMBRA, Stage};
 use super::surroundings::Surroundings;
 
@@ -49,6 +50,7 @@ pub(super) fn shade(
                 let same = samples.seeing(samples.spheres[number]);
                 let color = match samples.spheres[number] {
                     NOTHING => surroundings.seen(stage, &palette.probes, samples.first),
+                    BLOCK => block(stage, &palette, &samples, same),
                     sphere => fluid(stage, &palette, sphere, &samples, same),
                 };
                 for at in numbers(same) {
@@ -126,6 +128,7 @@ struct Palette {
     fill: Vec3,
     sky: Vec3,
     ground: Vec3,
+    block: Vec3,
     probes: Probes,
 }
 
@@ -136,9 +139,63 @@ impl Palette {
             fill: Vec3::new(0.62, 0.78, 1.0) * 0.22,
             sky: Vec3::new(0.80, 0.90, 1.0) * 0.42,
             ground: Vec3::new(0.50, 0.60, 0.78) * 0.22,
+            block: from_hex(0x9a958c),
             probes: Probes::new(),
         }
     }
+
+    /// Light that falls on a surface of this normal, of which the key light reaches the share
+    /// `lit`, and the others `open`.
+    fn light(&self, stage: &Stage<'_>, normal: Vec3, lit: f32, open: f32) -> Vec3 {
+        let to_light = stage.camera.view_direction(stage.to_light);
+        let up = stage.camera.view_direction(Vec3::Z);
+        let key = self.key * normal.dot(to_light).max(0.0) * lit;
+        let fill = self.fill * normal.dot(Vec3::new(0.75, 0.1, -0.65)).max(0.0);
+        let sky = self.ground.lerp(self.sky, 0.5 + 0.5 * normal.dot(up));
+        key * (0.4 + 0.6 * open) + (fill + sky) * open
+    }
+}
+
+/// The middle of what samples of a pixel see: its place in the picture, and its view point.
+fn seen(stage: &Stage<'_>, samples: &Samples, seeing: u32) -> (Vec2, Vec3) {
+    let (mut pixel, mut point) = (Vec2::ZERO, Vec3::ZERO);
+    for number in numbers(seeing) {
+        let place = samples.place(number);
+        let Ray { origin, per_depth } = stage.camera.ray(place);
+        pixel += place;
+        point += origin + per_depth * samples.depths[number];
+    }
+    let count = seeing.count_ones() as f32;
+    (pixel / count, point / count)
+}
+
+/// Light that leaves a box towards those samples of a pixel that see it.
+fn block(stage: &Stage<'_>, palette: &Palette, samples: &Samples, seeing: u32) -> Vec3 {
+    let (pixel, point) = seen(stage, samples, seeing);
+    let place = stage.camera.scene(point);
+    let normal = stage.camera.view_direction(face(&stage.blocks, place));
+    let surface = Surface { point, normal };
+    let open = openness(stage, palette.probes.of_two(), 0.0, pixel, surface);
+    let lit = stage.lit(place, &PENUMBRA);
+    palette.block * palette.light(stage, normal, lit, open)
+}
+
+/// Normal of the face of a box that is nearest to a point of the scene.
+fn face(blocks: &[[Vec3; 2]], point: Vec3) -> Vec3 {
+    let (mut normal, mut least) = (Vec3::NEG_Y, f32::INFINITY);
+    for [low, high] in blocks {
+        let outside = (point - point.clamp(*low, *high)).length();
+        for axis in 0..3 {
+            for (end, sign) in [(low, -1.0), (high, 1.0)] {
+                let away = outside + (point[axis] - end[axis]).abs();
+                if away < least {
+                    least = away;
+                    normal = Vec3::AXES[axis] * sign;
+                }
+            }
+        }
+    }
+    normal
 }
 
 /// Light that leaves a particle towards those samples of a pixel that see it: at the middle of what
@@ -151,16 +208,11 @@ fn fluid(
     seeing: u32,
 ) -> Vec3 {
     let center = stage.center(particle as usize);
-    let (mut pixel, mut bulge) = (Vec2::ZERO, Vec3::ZERO);
-    for number in numbers(seeing) {
-        let place = samples.place(number);
-        let Ray { origin, per_depth } = stage.camera.ray(place);
-        pixel += place;
-        bulge += origin + per_depth * samples.depths[number] - center;
-    }
-    let pixel = pixel / seeing.count_ones() as f32;
-    let bulge = bulge.normalize_or_zero();
+    let (pixel, middle) = seen(stage, samples, seeing);
+    let bulge = (middle - center).normalize_or_zero();
     let point = center + bulge * stage.radius;
+    let (smooth, share) = stage.smoothed.normal(pixel);
+    let bulge = bulge.lerp(smooth, share).normalize_or_zero();
     // Flat discs read better than balls when nothing lies behind them.
     let normal = if stage.view == View::Side2d {
         (bulge - 0.9 * Vec3::Z).normalize()
@@ -177,16 +229,12 @@ fn fluid(
         _ => (palette.probes.of_two(), &PENUMBRA[..]),
     };
     let surface = Surface { point, normal };
-    let open = openness(stage, around, Reach::Both, pixel, surface);
+    let open = openness(stage, around, 1.0 - share, pixel, surface);
     let lit = stage.lit(stage.camera.scene(point), to_light);
     let to_light = stage.camera.view_direction(stage.to_light);
-    let up = stage.camera.view_direction(Vec3::Z);
-    let key = palette.key * normal.dot(to_light).max(0.0) * lit;
-    let fill = palette.fill * normal.dot(Vec3::new(0.75, 0.1, -0.65)).max(0.0);
-    let sky = palette.ground.lerp(palette.sky, 0.5 + 0.5 * normal.dot(up));
     let glint = highlight(normal, to_light, point) * lit * open;
     let color = stage.color(particle as usize);
-    color * (key * (0.4 + 0.6 * open) + (fill + sky) * open) + Vec3::splat(glint)
+    color * palette.light(stage, normal, lit, open) + Vec3::splat(glint)
 }
 
 /// Strength of the key light's reflection (Blinn 1977, DOI 10.1145/563858.563893).

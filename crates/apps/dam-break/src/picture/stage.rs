@@ -8,7 +8,8 @@ use glam::{Vec2, Vec3};
 use super::camera::{Camera, Window};
 use super::colors::SpeedColors;
 use super::frame::{Frame, View, label_height};
-use super::raster::{Hits, NEAR, Storage, nearest_spheres};
+use super::raster::{Hits, NEAR, Storage, nearest};
+use super::smooth::Smoothed;
 use super::tank::Tank;
 
 /// Width and height of the light's picture, as a share of the main one's width.
@@ -45,6 +46,10 @@ pub(super) struct Stage<'a> {
     /// Particle radius in scene units, positive.
     pub(super) radius: f32,
     pub(super) hits: Hits,
+    /// The boxes in the tank: lowest and highest corners in the scene.
+    pub(super) blocks: Vec<[Vec3; 2]>,
+    /// The surface that the particles stand for.
+    pub(super) smoothed: Smoothed,
     /// Towards the key light, in the scene, of length 1.
     pub(super) to_light: Vec3,
     light: Option<Light>,
@@ -74,12 +79,19 @@ impl<'a> Stage<'a> {
         let tank = Tank::new(frame.tank_lengths());
         let radius = frame.usable_radius();
         let camera = main_camera(frame.view, &tank, width, height);
-        let hits = spheres(frame, &camera, radius, [width, height], storage.camera);
+        let blocks = blocks(frame, &tank);
+        let drawn = Drawn {
+            frame,
+            radius,
+            blocks: &blocks,
+        };
+        let hits = drawn.seen_by(&camera, [width, height], storage.camera);
+        let smoothed = Smoothed::new(&hits, &camera, radius);
         let to_light = light_direction(frame.view);
         let light_pixels =
             ((width as f32 * LIGHT_SHARE) as usize).clamp(LIGHT_PIXELS.0, LIGHT_PIXELS.1);
         let light = (frame.view == View::Perspective3d)
-            .then(|| Light::new(to_light, &tank, frame, radius, light_pixels, storage.light));
+            .then(|| Light::new(to_light, &tank, &drawn, light_pixels, storage.light));
         let top_speed = if frame.top_speed > 0.0 {
             frame.top_speed
         } else {
@@ -92,6 +104,8 @@ impl<'a> Stage<'a> {
             camera,
             radius,
             hits,
+            blocks,
+            smoothed,
             to_light,
             light,
             colors: SpeedColors::new(),
@@ -107,14 +121,6 @@ impl<'a> Stage<'a> {
                 .light
                 .map_or_else(Storage::default, |light| light.hits.into_storage()),
         }
-    }
-
-    /// Corners of the boxes in the tank, in the scene.
-    pub(super) fn obstacles(&self) -> impl Iterator<Item = [Vec3; 2]> + '_ {
-        self.frame
-            .obstacles
-            .iter()
-            .map(|corners| corners.map(Vec3::from))
     }
 
     /// View coordinates of a particle.
@@ -153,24 +159,34 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// The nearest particles along the rays of a camera.
-fn spheres(
-    frame: &Frame<'_>,
-    camera: &Camera,
+/// Corners of the boxes in the tank, in the scene; without depth where the tank has none.
+fn blocks(frame: &Frame<'_>, tank: &Tank) -> Vec<[Vec3; 2]> {
+    let seen = Vec3::new(1.0, if tank.size.y == 0.0 { 0.0 } else { 1.0 }, 1.0);
+    let corners = |ends: &[[f32; 3]; 2]| ends.map(|end| Vec3::from(end) * seen);
+    frame.obstacles.iter().map(corners).collect()
+}
+
+/// What a camera sees.
+struct Drawn<'a> {
+    frame: &'a Frame<'a>,
     radius: f32,
-    size: [usize; 2],
-    storage: Storage,
-) -> Hits {
-    let center = |particle| camera.view(frame.scene_position(particle));
-    nearest_spheres(camera, frame.positions.len(), center, radius, size, storage)
+    blocks: &'a [[Vec3; 2]],
+}
+
+impl Drawn<'_> {
+    /// What is nearest along the rays of a camera.
+    fn seen_by(&self, camera: &Camera, size: [usize; 2], storage: Storage) -> Hits {
+        let center = |particle| camera.view(self.frame.scene_position(particle));
+        let spheres = (self.frame.positions.len(), center);
+        nearest(camera, spheres, self.radius, self.blocks, size, storage)
+    }
 }
 
 impl Light {
     fn new(
         to_light: Vec3,
         tank: &Tank,
-        frame: &Frame<'_>,
-        radius: f32,
+        drawn: &Drawn<'_>,
         pixels: usize,
         storage: Storage,
     ) -> Self {
@@ -179,7 +195,8 @@ impl Light {
             high: Vec2::splat(pixels as f32 - 8.0),
         };
         let camera = Camera::parallel(-to_light, &tank.corners(), window);
-        let hits = spheres(frame, &camera, radius, [pixels, pixels], storage);
+        let hits = drawn.seen_by(&camera, [pixels, pixels], storage);
+        let radius = drawn.radius;
         let softness = 2.0 * radius * camera.pixels_per_unit(1.0);
         Self {
             camera,

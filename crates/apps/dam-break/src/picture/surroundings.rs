@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use glam::{Vec2, Vec3};
 use rayon::prelude::*;
 
-use super::camera::Ray;
 use super::colors::from_hex;
 use super::frame::{SAMPLES, View};
-use super::occlusion::{Probes, Reach, Surface, openness};
+use super::occlusion::{Probes, Surface, openness};
 use super::stage::{PENUMBRA, Stage};
 use super::tank::Exit;
 
@@ -46,7 +45,7 @@ impl Plain {
         let share = pixel / Vec2::new(stage.hits.width as f32, stage.hits.height as f32);
         let glow = (1.0 - (share - Vec2::new(0.5, 0.55)).length_squared() * 2.2).clamp(0.0, 1.0);
         let backdrop = colors.backdrop[0].lerp(colors.backdrop[1], glow);
-        let (from, direction) = scene_ray(stage, pixel);
+        let (from, direction) = stage.camera.scene_ray(stage.camera.ray(pixel));
         let through = |height: f32| 0.035 + 0.035 * (1.0 - height);
         let glass = match stage.tank.exit(from, direction) {
             Exit::Wall(height) => through(height),
@@ -69,13 +68,6 @@ impl Plain {
             on_light: stage.on_light(point),
         }
     }
-}
-
-/// The ray of a place of the picture in the scene: its origin and its direction.
-fn scene_ray(stage: &Stage<'_>, pixel: Vec2) -> (Vec3, Vec3) {
-    let Ray { origin, per_depth } = stage.camera.ray(pixel);
-    let direction = stage.camera.scene_direction(per_depth);
-    (stage.camera.scene(origin), direction)
 }
 
 /// Where a ray that points downwards meets the floor.
@@ -145,13 +137,13 @@ impl Surroundings {
         if plain.floor == 0.0 || is_plain {
             return plain.color;
         }
-        let (from, direction) = scene_ray(stage, pixel);
+        let (from, direction) = stage.camera.scene_ray(stage.camera.ray(pixel));
         let point = on_floor(from, direction);
         let surface = Surface {
             point: stage.camera.view(point),
             normal: stage.camera.view_direction(Vec3::Z),
         };
-        let open = openness(stage, probes.all(), Reach::Broad, pixel, surface);
+        let open = openness(stage, probes.all(), 0.0, pixel, surface);
         let light = (0.35 + 0.65 * stage.lit(point, &PENUMBRA)) * (0.25 + 0.75 * open);
         plain.color - self.colors.floor * (plain.floor * (1.0 - light))
     }

@@ -10,6 +10,7 @@ mod cloud_text;
 mod csv;
 mod frames;
 mod gro;
+mod gsd;
 mod lammps_data;
 mod lammps_dump;
 mod las;
@@ -56,7 +57,7 @@ pub fn read_points(path: impl AsRef<Path>) -> Result<PointCloud, Error> {
 }
 
 /// Reads one frame of a file that may hold several, as trajectories do (XYZ, LAMMPS dump, GRO,
-/// PDB); files of other formats hold one.
+/// PDB, GSD); files of other formats hold one.
 ///
 /// # Errors
 /// As [`read_points`], and [`ErrorKind::InvalidArgument`] if the file has no frame of that number.
@@ -97,6 +98,13 @@ pub fn for_each_frame<E: From<Error>>(
             let wrap = |fault: Fault| E::from(fault.in_file(path));
             frames.read_all(text, wrap, each)
         }
+        Reader::Gsd => {
+            let wrap = |fault: Fault| E::from(fault.in_file(path));
+            let file = gsd::Trajectory::open(text).map_err(wrap)?;
+            // The error of a file without frames.
+            (1..=file.frames().max(1))
+                .try_for_each(|number| each(file.frame(number).map_err(wrap)?))
+        }
         Reader::One(_) => {
             let cloud = read(&bytes, format, Frame::FIRST).map_err(|fault| fault.in_file(path))?;
             each(cloud)
@@ -118,6 +126,8 @@ fn opened(path: &Path) -> Result<(Vec<u8>, Format), Error> {
 enum Reader {
     /// Files may hold several frames.
     Frames(FrameFormat),
+    /// Files have an index of frames.
+    Gsd,
     /// Files hold one.
     One(fn(&[u8]) -> Parsed<PointCloud>),
 }
@@ -142,6 +152,7 @@ impl Reader {
             Format::Ply => Self::One(ply::read),
             Format::Pcd => Self::One(pcd::read),
             Format::Las => Self::One(las::read),
+            Format::Gsd => Self::Gsd,
         }
     }
 }
@@ -184,6 +195,7 @@ fn read(bytes: &[u8], format: Format, frame: Frame) -> Parsed<PointCloud> {
     }
     match (Reader::of(bytes, format), frame) {
         (Reader::Frames(frames), _) => frames.read(bytes, frame),
+        (Reader::Gsd, _) => gsd::read(bytes, frame),
         (Reader::One(_), Frame::Number(number)) if number != 1 => Err(open::no_frame(number, 1)),
         (Reader::One(read), _) => read(bytes),
     }

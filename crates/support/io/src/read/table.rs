@@ -39,6 +39,8 @@ pub enum Column {
         line: usize,
         /// The text there.
         text: String,
+        /// What stands in that row and those behind it, a line for each.
+        rows: String,
     },
 }
 
@@ -82,8 +84,12 @@ impl Table {
         }
         self.rows += 1;
         for (place, (column, field)) in self.columns.iter_mut().zip(fields).enumerate() {
-            let Column::Numbers(numbers) = column else {
-                continue;
+            let numbers = match column {
+                Column::Numbers(numbers) => numbers,
+                Column::Text { rows, .. } => {
+                    add_line(rows, field)?;
+                    continue;
+                }
             };
             match Number::parse(field) {
                 Some(number) => {
@@ -96,13 +102,24 @@ impl Table {
                     return Err(Fault::malformed(Place::Column { line, column }, message));
                 }
                 None => {
-                    let text = quoted(field);
-                    *column = Column::Text { line, text };
+                    let (text, mut rows) = (quoted(field), String::new());
+                    add_line(&mut rows, field)?;
+                    *column = Column::Text { line, text, rows };
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Adds a field as a line.
+fn add_line(lines: &mut String, field: &[u8]) -> Result<(), Shortage> {
+    let field = String::from_utf8_lossy(field);
+    let len = lines.len() + field.len() + 1;
+    (lines.try_reserve(field.len() + 1)).map_err(|_| Shortage::of::<u8>(len, COLUMNS))?;
+    lines.push_str(&field);
+    lines.push('\n');
+    Ok(())
 }
 
 /// Reads a table of numbers from a text file. The separator is taken from the first line (`;`, `,`,
@@ -209,6 +226,7 @@ mod tests {
         let text = Column::Text {
             line: 2,
             text: "'Na'".to_owned(),
+            rows: "Na\nCl\n".to_owned(),
         };
         assert_eq!(named.columns()[0], text);
         assert_eq!([0, 1].map(|row| bare.line(row)), [2, 4]);
@@ -218,6 +236,7 @@ mod tests {
         let text = Column::Text {
             line: 2,
             text: r"'N\u{7f}\u{1b}a'".to_owned(),
+            rows: "N\x7f\x1ba\n".to_owned(),
         };
         assert_eq!(odd.columns()[0], text);
     }

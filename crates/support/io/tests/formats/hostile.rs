@@ -8,7 +8,7 @@ use zip::CompressionMethod;
 
 use crate::{data, good};
 
-const FORMATS: [Format; 16] = [
+const FORMATS: [Format; 17] = [
     Format::Npy,
     Format::Npz,
     Format::Csv,
@@ -25,6 +25,7 @@ const FORMATS: [Format; 16] = [
     Format::Ply,
     Format::Pcd,
     Format::Las,
+    Format::Gsd,
 ];
 
 const TEXTS: [(&str, Format); 12] = [
@@ -71,6 +72,9 @@ fn good_files() -> Vec<(Vec<u8>, Format)> {
     files.push((written_frame(), Format::XmlVtk));
     for name in ["scans/laspy_1_2.las", "scans/laspy_1_4.las"] {
         files.push((fs::read(data(name)).unwrap(), Format::Las));
+    }
+    for version in [1, 2] {
+        files.push((crate::gsd::small(version), Format::Gsd));
     }
     for kind in ["binary", "binary_compressed"] {
         files.push((crate::clouds::pcd(kind), Format::Pcd));

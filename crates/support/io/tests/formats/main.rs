@@ -4,6 +4,7 @@ mod atoms;
 mod clouds;
 mod csv;
 mod frames;
+mod gsd;
 mod hostile;
 mod made;
 mod npy;

@@ -33,10 +33,10 @@ pub(crate) struct Time {
     milliseconds: f64,
 }
 
-impl TryFrom<Row> for Time {
+impl TryFrom<Row<4>> for Time {
     type Error = Box<dyn Error>;
 
-    fn try_from([group, program, milliseconds, _]: Row) -> Result<Self, Self::Error> {
+    fn try_from([group, program, milliseconds, _]: Row<4>) -> Result<Self, Self::Error> {
         Ok(Self {
             group,
             program,

@@ -1,9 +1,10 @@
 //! Draws the charts of the documentation from tables in docs/measurements.
 //!
 //! ```sh
-//! cargo run --release -p nearfield-plot --example charts    # writes docs/images/{lists,gpus}.png
+//! cargo run --release -p nearfield-plot --example charts    # in docs/images
 //! ```
 
+mod backends;
 mod gpus;
 mod lists;
 mod table;
@@ -23,6 +24,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let points = table::read(&page("ranks.md")?, "## The chart of several GPUs")?;
     save_png(&docs.join("images/gpus.png"), gpus::SIZE, |area| {
         gpus::draw(area, &points)
+    })?;
+
+    let rows = table::read(&page("both.md")?, "## Sums, and every way to share them")?;
+    save_png(&docs.join("images/backends.png"), backends::SIZE, |area| {
+        backends::draw(area, &rows)
     })?;
     Ok(())
 }

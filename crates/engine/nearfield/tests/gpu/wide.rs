@@ -124,7 +124,7 @@ fn few_large_radii_of_host_data_give_what_the_cpu_finds() {
                 assert!(on_gpu.0 == on_cpu.0, "lists by {what}");
                 assert!(on_gpu.1 == on_cpu.1, "counts by {what}");
                 assert!(on_gpu.2 == on_cpu.2, "geometry by {what}");
-                assert_close(&on_gpu.3, &on_cpu.3, 1e-5, 1e-6, &what);
+                assert_close(&on_gpu.3, &on_cpu.3, 5e-5, 1e-6, &what);
             }
         }
     }
@@ -173,7 +173,7 @@ fn few_large_radii_of_device_data_give_what_the_cpu_finds() {
             let traversal = on_cpu.traverse(&kernel, of_cpu, of_cpu).sources(&mass);
             traversal.run_into(&mut expected_sums).unwrap();
             for sums in &sums {
-                assert_close(sums, &expected_sums, 1e-5, 1e-6, &what);
+                assert_close(sums, &expected_sums, 5e-5, 1e-6, &what);
             }
             // Also by threads, and some of those with the largest radii.
             let mut asked: Vec<i64> = (0..20_000).collect();

@@ -6,8 +6,8 @@
 //! `cargo bench -p nearfield-gpu [-- --strategies --cells=KxX,… CLOUD/POINTS/RADIUS[/DOMAIN] …]`;
 //! `--cells` chooses cells to a radius along y and z, and how many along x for each; without
 //! arguments the clouds of the tables in docs/measurements/gpu.md. DOMAIN is `open`, `periodic` (a
-//! box that the cloud fills), `left` (the same, one coordinate of 100 a box outside), `unwrapped` (the
-//! same, all points up to a box outside along each axis), `tilted` or `tilted-left`.
+//! box that the cloud fills), `left` (the same, one coordinate of 100 a box outside), `unwrapped`
+//! (the same, all points up to a box outside along each axis), `tilted` or `tilted-left`.
 //! `--strategies` times density and force by all of them.
 #![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
 

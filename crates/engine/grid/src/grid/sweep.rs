@@ -81,8 +81,8 @@ pub(super) struct TableSweep<'a> {
     of: Option<[i64; 2]>,
     /// Cells beyond that along y and z which the rows were found for too.
     block: [i64; 2],
-    /// The rows in reach of such a block, once they have been asked for: finding each takes a search
-    /// among the rows of a cell.
+    /// The rows in reach of such a block, once they have been asked for: finding each takes a
+    /// search among the rows of a cell.
     rows_of_block: Vec<Row>,
     /// The rows that were found.
     rows: Vec<RowInReach>,

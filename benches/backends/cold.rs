@@ -95,11 +95,12 @@ pub(super) fn run(options: &Options, gpu: bool) -> Result<(), Box<dyn StdError>>
                 "", "first", "usual", "worst ten", "worst"
             );
             for row in &rows {
-                let [settled, own] = better.map_or([f64::NAN; 2], |better| {
-                    [row.worst_ten() / better.usual, row.by(better)]
+                let ratios = better.map_or_else(String::new, |better| {
+                    let settled = row.worst_ten() / better.usual;
+                    format!("{settled:.3} {:.3}", row.by(better))
                 });
                 println!(
-                    "  {:12} {:9.3} {:9.3} {:9.3} {:9.3}   {settled:.3} {own:.3}",
+                    "  {:12} {:9.3} {:9.3} {:9.3} {:9.3}   {ratios}",
                     row.name,
                     row.first,
                     row.usual,

@@ -14,10 +14,13 @@ use std::path::Path;
 /// Width and height, pixels.
 const SIZE: (u32, u32) = (1500, 460);
 
+/// Observations that make a picture: two are the ends of a line.
+const LEAST: usize = 3;
+
 /// Points of a line.
 type Points = Vec<(f64, f64)>;
 
-/// Draws the observations of `table` to `path`.
+/// Draws the observations of `table` to `path`, if there are enough of them to show a course.
 ///
 /// # Errors
 /// If the table cannot be read or the picture not be written.
@@ -32,6 +35,9 @@ pub(super) fn draw(path: &Path, table: &Path) -> Result<(), Failure> {
         }
         _ => return Ok(()),
     };
+    if total.len() < LEAST {
+        return Ok(());
+    }
     let share = |&(time, total): &(f64, f64)| (time, (total - begin) / size.max(f64::MIN_POSITIVE));
     let change: Points = total.iter().map(share).collect();
     let line = |name, color, points| Line {

@@ -157,9 +157,9 @@ class Torch(NumPy):
         return array.detach().contiguous()
 
     def lent(self, array):
-        # By DLPack each array would take ten times as long.
+        # By DLPack each array would take ten times as long. Radii and cells may be on the host.
         typestr = self.typestrs.get(array.dtype)
-        if typestr is None:
+        if typestr is None or not array.is_cuda:
             return array
         return _nearfield._ArrayAt(array, array.data_ptr(), array.shape, typestr)
 

@@ -90,15 +90,18 @@ pub(super) fn run(
             each.fold(f64::INFINITY, f64::min)
         };
         let behind = (2..STEPS).map(|step| done[step] / first(step));
+        let most = behind.fold(0.0, f64::max);
+        let ratio = match alone.is_empty() {
+            true => String::new(),
+            false => format!("; from the third on at most {most:.3} of the backend that was first"),
+        };
         println!(
-            "  {:12} first {:.1}, third {:.1}, 32nd {:.1}, {STEPS}th {:.1}; from the third on at \
-             most {:.3} of the backend that was first",
+            "  {:12} first {:.1}, third {:.1}, 32nd {:.1}, {STEPS}th {:.1}{ratio}",
             way.name,
             done[0],
             done[2],
             done[31],
             done[STEPS - 1],
-            behind.fold(0.0, f64::max)
         );
     }
     Ok(())

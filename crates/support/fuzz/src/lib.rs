@@ -23,7 +23,7 @@ use nearfield_io::Format;
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Target); 24] = [
+pub const TARGETS: [(&str, Target); 25] = [
     ("npy", |bytes| readers::read(bytes, Format::Npy)),
     ("csv", |bytes| readers::read(bytes, Format::Csv)),
     ("xyz", |bytes| readers::read(bytes, Format::Xyz)),

@@ -74,16 +74,27 @@ impl Lattice {
     pub(crate) fn rows_of_block(&self, beyond: [i64; 2]) -> impl Iterator<Item = Row> {
         let [x, y, z] = self.max_offsets();
         let from = |at: i64, beyond: i64| at - at.clamp(0, beyond);
-        let reach = move |row: [i64; 2]| {
-            let [y, z] = [from(row[0], beyond[0]), from(row[1], beyond[1])];
-            if self.seen.is_tilted() {
-                return Some(x);
-            }
-            let found = (self.rows).binary_search_by(|row| (row.z, row.y).cmp(&(z, y)));
-            Some(self.rows[found.ok()?].reach)
-        };
-        (-z..=z + beyond[1])
-            .flat_map(move |z| (-y..=y + beyond[0]).map(move |y| [y, z]))
-            .filter_map(move |[y, z]| reach([y, z]).map(|reach| Row { y, z, reach }))
+        let tilted = self.seen.is_tilted();
+        (-z..=z + beyond[1]).flat_map(move |z| {
+            let of = from(z, beyond[1]);
+            // The rows of one z lie side by side, each at the y behind the last.
+            let slice = match tilted {
+                true => &[][..],
+                false => {
+                    let begin = self.rows.partition_point(|row| row.z < of);
+                    let rest = &self.rows[begin..];
+                    &rest[..rest.partition_point(|row| row.z == of)]
+                }
+            };
+            let first = slice.first().map_or(0, |row| row.y);
+            (-y..=y + beyond[0]).filter_map(move |y| {
+                let place = from(y, beyond[0]) - first;
+                let reach = match tilted {
+                    true => x,
+                    false => slice.get(usize::try_from(place).ok()?)?.reach,
+                };
+                Some(Row { y, z, reach })
+            })
+        })
     }
 }

@@ -81,9 +81,6 @@ pub(super) struct TableSweep<'a> {
     of: Option<[i64; 2]>,
     /// Cells beyond that along y and z which the rows were found for too.
     block: [i64; 2],
-    /// The rows in reach of such a block, once they have been asked for: finding each takes a
-    /// search among the rows of a cell.
-    rows_of_block: Vec<Row>,
     /// The rows that were found.
     rows: Vec<RowInReach>,
     /// Largest offset along x of the rows.
@@ -175,7 +172,6 @@ impl Grid {
             lattice,
             of: None,
             block: [0; 2],
-            rows_of_block: Vec::new(),
             rows: Vec::new(),
             reach: 0,
             central: false,
@@ -359,7 +355,6 @@ impl TableSweep<'_> {
     pub(super) fn begin_block(&mut self, cell: Cell, block: [i64; 2]) -> Result<(), Shortage> {
         if self.block != block {
             (self.block, self.of) = (block, None);
-            self.rows_of_block.clear();
         }
         self.begin(cell)
     }
@@ -547,22 +542,18 @@ impl TableSweep<'_> {
         self.of = None;
         self.rows.clear();
         let lattice = self.lattice;
-        if self.block != [0, 0] && self.rows_of_block.is_empty() {
-            let count = lattice.rows_of_block(self.block).count();
-            make_room(&mut self.rows_of_block, count, WHAT)?;
-            self.rows_of_block.extend(lattice.rows_of_block(self.block));
-        }
-        let of_block = std::mem::take(&mut self.rows_of_block);
         let rows = match self.block {
-            [0, 0] => lattice.rows(),
-            _ => &of_block,
+            [0, 0] => lattice.rows().len(),
+            block => lattice.rows_of_block(block).count(),
         };
-        let room = make_room(&mut self.rows, rows.len(), WHAT);
-        if room.is_ok() {
-            rows.iter().for_each(|row| self.add_row([y, z], row));
+        make_room(&mut self.rows, rows, WHAT)?;
+        match self.block {
+            [0, 0] => lattice
+                .rows()
+                .iter()
+                .for_each(|row| self.add_row([y, z], row)),
+            block => (lattice.rows_of_block(block)).for_each(|row| self.add_row([y, z], &row)),
         }
-        self.rows_of_block = of_block;
-        room?;
         let is_central = |row: &RowInReach| (row.image_y, row.image_z) == (0, 0);
         self.reach = self.rows.iter().map(|row| row.reach).max().unwrap_or(0);
         self.central = self.rows.iter().all(is_central);
